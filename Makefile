@@ -1,0 +1,43 @@
+# Everything is set up by the targets themselves: `make demo` and `make test` work on a fresh clone.
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+
+.PHONY: demo test check bench format clean browser
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
+	touch $@
+
+demo: $(STAMP)            ## the bundled agent, tools and model end to end
+	$(BIN)/flakestorm demo
+
+test: $(STAMP) browser    ## every test
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+check: $(STAMP)           ## ruff, mypy --strict, import-linter, the mirror rule
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/mirror.py
+
+bench: $(STAMP)           ## every figure the documentation quotes
+	$(BIN)/python -m bench
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# A browser for the tests that drive one; they say so and are skipped where there is none and it cannot be installed.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
+		|| echo "no chromium here: browser tests will be skipped"
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

@@ -1,0 +1,1 @@
+"""Configuration: `flakestorm.yaml` as data."""

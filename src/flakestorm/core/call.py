@@ -1,0 +1,142 @@
+"""`Call` and `Reply`: the only two things that cross an agent's boundary.
+
+Both are frozen; an interceptor changes one by making another (`dataclasses.replace`, `Reply.pipe`).
+A body is either bytes that are already here, or an opaque source that only a driver can read: the core never touches
+a socket, so the same interceptors serve a blocking `requests` call, an asyncio stream and a replayed tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Generator, Iterable
+from dataclasses import dataclass, field, replace
+
+from flakestorm.core.site import Kind, Site
+
+__all__ = [
+    "PULL",
+    "Call",
+    "Chunks",
+    "Headers",
+    "Pull",
+    "Reply",
+    "Sleep",
+    "Source",
+    "Transducer",
+    "header",
+    "with_header",
+    "without_headers",
+]
+
+Headers = tuple[tuple[str, str], ...]
+"""Header fields in wire order, spelled as they were; names compare case-insensitively."""
+
+Source = Iterable[bytes] | AsyncIterable[bytes]
+"""A body that has not been read yet: sync for the sync driver, async for the async one."""
+
+
+class Pull:
+    """What a transducer yields to ask for the next chunk from further in. Use the instance `PULL`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "PULL"
+
+
+PULL = Pull()
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Let this much time pass. Yielded by stages and transducers; a driver decides what passing time means."""
+
+    seconds: float
+
+
+Chunks = Generator[Pull | bytes | Sleep, bytes | None, None]
+"""A transducer at work: yields `PULL` (and is sent a chunk, or None at the end), `bytes` to emit, or `Sleep`.
+
+Raising `CallFailed` breaks the connection at that point. A client that leaves early, or a run that ends, closes the
+generator (`GeneratorExit`), which is how a recorder learns of it.
+"""
+
+Transducer = Callable[[], Chunks]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One outbound request of the agent.
+
+    Args:
+        method: HTTP method, upper case. Calls that are not HTTP (plain functions, draws) use `CALL`.
+        url: the absolute URL the agent meant to reach, before any redirection to a gateway.
+        headers: as the agent sent them.
+        body: the request body; empty while `upload` holds a streamed one.
+        upload: a request body that is still being produced, to be read by the driver only.
+        kind, name: what kind of thing is called and by what name; set by the classify stage.
+        wire: name of the wire protocol that understands the body (`openai_chat`, ...); empty when opaque.
+        lane: which concurrent thread of the agent this call belongs to.
+        site: address within the run; set by the classify stage.
+        patience_s: how long the agent's own client will wait for bytes, in seconds; None when the seam cannot know.
+    """
+
+    method: str
+    url: str
+    headers: Headers = ()
+    body: bytes = b""
+    upload: object = field(default=None, compare=False, repr=False)
+    kind: Kind = "http"
+    name: str = ""
+    wire: str = ""
+    lane: str = ""
+    site: Site | None = None
+    patience_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call.
+
+    Args:
+        status: HTTP status; calls that are not HTTP use 200 for a result and 500 for an exception.
+        headers: as they came, or as a fault made them.
+        body: bytes, or a `Source` that only the driver reads.
+        through: transducers the body passes on its way to the agent, innermost first.
+        reason: the HTTP reason phrase, where there was one.
+    """
+
+    status: int = 200
+    headers: Headers = ()
+    body: bytes | Source = b""
+    through: tuple[Transducer, ...] = ()
+    reason: str = ""
+
+    def pipe(self, transducer: Transducer) -> Reply:
+        """The same reply with one more transducer, outside those already attached."""
+        return replace(self, through=(*self.through, transducer))
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body arrives as a stream of events (SSE or NDJSON) rather than as one document."""
+        kind = (header(self.headers, "content-type") or "").split(";")[0].strip().lower()
+        return kind in ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
+
+
+def header(headers: Headers, name: str) -> str | None:
+    """The first value of a header, compared case-insensitively, or None."""
+    name = name.lower()
+    for key, value in headers:
+        if key.lower() == name:
+            return value
+    return None
+
+
+def without_headers(headers: Headers, *names: str) -> Headers:
+    """The headers without these names (compared case-insensitively)."""
+    drop = {n.lower() for n in names}
+    return tuple((k, v) for k, v in headers if k.lower() not in drop)
+
+
+def with_header(headers: Headers, name: str, value: str) -> Headers:
+    """The headers with exactly one field of this name."""
+    return (*without_headers(headers, name), (name, value))

@@ -1,0 +1,62 @@
+"""The ledger of one run's faults: what was planned, what fired where, and what an earlier fault masked.
+
+Every claim that chaos happened rests on this, so a fault writes itself in at the moment it takes effect (a truncation
+that found nothing to cut did not fire), and readers never infer it from the schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from flakestorm.core.site import Site
+
+__all__ = ["Family", "Firing", "Ledger"]
+
+Family = Literal["tool", "llm", "context", "mcp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One fault that took effect (or, in `Ledger.masked`, would have).
+
+    Args:
+        site: the call it hit.
+        mode: the fault's mode, e.g. `error`.
+        family: which `*_faults` list it came from.
+        detail: what it did, in words, e.g. `503 Service Unavailable`.
+        fault: the index of the fault in the scenario, in config order.
+    """
+
+    site: Site
+    mode: str
+    family: Family
+    detail: str = ""
+    fault: int = 0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Planned, fired and masked faults of one run.
+
+    Args:
+        planned: how many faults the schedule holds.
+        tools_planned, llms_planned: how many of them are tool faults, and model faults.
+        fired, masked: in order of happening.
+        canaries: tokens planted in this run by injected instructions; obeying one gives it away in the output.
+    """
+
+    planned: int = 0
+    tools_planned: int = 0
+    llms_planned: int = 0
+    fired: list[Firing] = field(default_factory=list)
+    masked: list[Firing] = field(default_factory=list)
+    canaries: list[str] = field(default_factory=list)
+
+    def at(self, site: Site | None) -> tuple[Firing, ...]:
+        """What fired at this site."""
+        return tuple(f for f in self.fired if f.site == site)
+
+    def fired_in(self, *families: Family) -> bool:
+        """Whether a fault of one of these families took effect."""
+        return any(f.family in families for f in self.fired)

@@ -1,0 +1,85 @@
+"""Named things that others may add to: faults, invariants, agents, mutations.
+
+A registry knows the built-in names at once and looks for plug-ins (Python entry points) only when a name is not built
+in, because scanning the installed distributions costs tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar, cast
+
+from flakestorm.errors import Misuse
+
+__all__ = ["Registry", "nearest"]
+
+T = TypeVar("T")
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that the given one is most likely a misspelling of, or None."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+class Registry(Generic[T]):
+    """Names to values of one type.
+
+    Args:
+        what: what the values are, for messages ("invariant type").
+        group: the entry-point group in which other distributions add theirs, if any.
+    """
+
+    def __init__(self, what: str, group: str | None = None) -> None:
+        self.what, self.group = what, group
+        self._known: dict[str, T] = {}
+
+    def add(self, name: str) -> Callable[[T], T]:
+        """Decorator: register the decorated value under a name.
+
+        Raises:
+            Misuse: the name is taken.
+        """
+
+        def register(value: T) -> T:
+            if name in self._known:
+                raise Misuse(f"{self.what} {name!r} is registered twice")
+            self._known[name] = value
+            return value
+
+        return register
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def names(self) -> tuple[str, ...]:
+        """Built-in names and the names of installed plug-ins, without loading the plug-ins."""
+        return tuple(dict.fromkeys((*self._known, *self._plugins())))
+
+    def get(self, name: str) -> T:
+        """The value of this name.
+
+        Raises:
+            Misuse: there is none; the message gives the nearest name. Also when a plug-in cannot be loaded.
+        """
+        if name in self._known:
+            return self._known[name]
+        plugins = self._plugins()
+        if name in plugins:
+            try:
+                self._known[name] = cast(T, plugins[name].load())
+            except Exception as error:
+                raise Misuse(f"{self.what} {name!r} from {plugins[name].value} cannot be loaded: {error}") from error
+            return self._known[name]
+        known = (*self._known, *plugins)
+        close = nearest(name, known)
+        hint = f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
+        raise Misuse(f"unknown {self.what} {name!r}; {hint}")
+
+    def _plugins(self) -> dict[str, Any]:
+        return {} if self.group is None else {point.name: point for point in entry_points(group=self.group)}

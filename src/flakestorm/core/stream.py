@@ -1,0 +1,206 @@
+"""Streams: bodies that pass through transducers while they arrive, sans I/O.
+
+A stage never reads a streamed body; it attaches a *transducer* (`Reply.pipe`), a generator that pulls chunks from
+further in and emits chunks, sleeps, or breaks the connection::
+
+    def cut_after(n: int) -> Transducer:
+        def cut() -> Chunks:
+            for _ in range(n):
+                if (chunk := (yield PULL)) is None:
+                    return
+                yield chunk
+            raise CallFailed("reset", injected=True)
+        return cut
+
+`pump` and `apump` are the drivers. A chunk is handed on before the next one is read, so time to first token does not
+change; nothing is buffered here. When the reader leaves early every transducer is closed, outermost first, and then
+the source, which is how a recorder learns that nobody listened to the end.
+
+The machine is a loop over a stack of generators rather than nested generators: constant Python stack depth, about a
+third of a microsecond per stage and chunk, and a failure in the source can be thrown through every stage in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from typing import Any, cast
+
+from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Transducer
+from flakestorm.errors import StageError
+
+__all__ = ["apump", "flow_of", "pump", "read", "whole"]
+
+
+def flow_of(through: tuple[Transducer, ...]) -> Chunks:
+    """One transducer that is all of these, innermost first.
+
+    It yields `PULL` when the source must be read, `Sleep`, and the bytes that come out at the outer end. An exception
+    thrown in at a `PULL` passes through the transducers from the inside out; each may handle it or let it go.
+
+    Raises:
+        StageError: a transducer yielded something else.
+    """
+    gens = [make() for make in through]
+    top = len(gens) - 1
+    if top < 0:
+        return _pass()
+    return _machine(gens, top)
+
+
+def _pass() -> Chunks:
+    while (chunk := (yield PULL)) is not None:
+        yield chunk
+
+
+def _machine(gens: list[Chunks], top: int) -> Chunks:
+    at, value, failure = top, cast("bytes | None", None), cast("BaseException | None", None)
+    ended = -1  # generators up to and including this index are exhausted
+    try:
+        while True:
+            try:
+                want = gens[at].send(value) if failure is None else gens[at].throw(failure)
+            except StopIteration:
+                value = failure = None
+                if at == top:
+                    return
+                ended = max(ended, at)
+                at += 1  # tell the next stage outwards, waiting at its PULL, that this was the end
+                continue
+            except BaseException as error:
+                if at == top:
+                    raise
+                ended, failure, value = max(ended, at), error, None
+                at += 1
+                continue
+            value = failure = None
+            if want is PULL:
+                if at - 1 > ended:
+                    at -= 1
+                elif at == 0 and ended < 0:
+                    try:
+                        value = yield PULL
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        failure = error
+                # else: what is further in has ended; the pull is answered with None
+            elif isinstance(want, (bytes, bytearray, memoryview)):
+                if at == top:
+                    yield bytes(want) if not isinstance(want, bytes) else want
+                else:
+                    at += 1
+                    value = bytes(want) if not isinstance(want, bytes) else want
+            elif isinstance(want, Sleep):
+                yield want
+            else:
+                code = cast(Any, gens[at]).gi_code
+                raise StageError(
+                    f"{code.co_filename}:{cast(Any, gens[at]).gi_frame.f_lineno} ({code.co_qualname}): a transducer "
+                    f"may yield PULL, bytes or a Sleep, but yielded {want!r}"
+                )
+    finally:
+        for gen in reversed(gens):
+            gen.close()
+
+
+def pump(reply: Reply, sleep: Callable[[float], None]) -> Iterator[bytes]:
+    """The reply's body as the agent gets it, for a blocking reader. Close the iterator to leave early."""
+    source = iter(_sync(reply.body))
+    flow = flow_of(reply.through)
+    value: bytes | None = None
+    failure: BaseException | None = None
+    try:
+        while True:
+            try:
+                want = flow.send(value) if failure is None else flow.throw(failure)
+            except StopIteration:
+                return
+            value = failure = None
+            if isinstance(want, bytes):
+                yield want
+            elif isinstance(want, Sleep):
+                sleep(want.seconds)
+            else:
+                try:
+                    value = next(source, None)
+                except BaseException as error:  # a break in the world's stream passes through every stage
+                    failure = error
+    finally:
+        try:
+            flow.close()
+        finally:
+            close = getattr(reply.body, "close", None) or getattr(source, "close", None)
+            if close is not None:
+                close()
+
+
+async def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncIterator[bytes]:
+    """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
+    source = aiter(_async(reply.body))
+    flow = flow_of(reply.through)
+    value: bytes | None = None
+    failure: BaseException | None = None
+    try:
+        while True:
+            try:
+                want = flow.send(value) if failure is None else flow.throw(failure)
+            except StopIteration:
+                return
+            value = failure = None
+            if isinstance(want, bytes):
+                yield want
+            elif isinstance(want, Sleep):
+                await sleep(want.seconds)
+            else:
+                try:
+                    value = await anext(source, None)
+                except BaseException as error:  # as in pump; CancelledError included
+                    failure = error
+    finally:
+        try:
+            flow.close()
+        finally:
+            close = getattr(reply.body, "aclose", None) or getattr(source, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def whole(change: Callable[[bytes], bytes]) -> Transducer:
+    """A transducer that gathers the whole body and emits `change(body)` at its end."""
+
+    def gather() -> Chunks:
+        parts: list[bytes] = []
+        while (chunk := (yield PULL)) is not None:
+            parts.append(chunk)
+        yield change(b"".join(parts))
+
+    return gather
+
+
+def read(reply: Reply) -> bytes:
+    """The whole body of a reply whose source is sync or already here; sleeps are skipped. For tests and tools."""
+    return b"".join(pump(reply, lambda _: None))
+
+
+def _sync(body: bytes | Source) -> Iterable[bytes]:
+    if isinstance(body, bytes):
+        return (body,) if body else ()
+    if isinstance(body, Iterable):
+        return body
+    raise StageError(f"the sync driver cannot read an async body: {body!r}")
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    if body:
+        yield body
+
+
+async def _lift(body: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for chunk in body:
+        yield chunk
+
+
+def _async(body: bytes | Source) -> AsyncIterable[bytes]:
+    if isinstance(body, bytes):
+        return _one(body)
+    return body if isinstance(body, AsyncIterable) else _lift(body)

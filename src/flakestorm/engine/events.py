@@ -1,0 +1,208 @@
+"""What the engine tells the world: events while it works, one `Report` at the end.
+
+The terminal, every report and the viewer are consumers of these values and of nothing else, so what a person sees, what
+CI reads and what a script parses cannot drift apart. Field names are those of the machine-readable form
+(`flakestorm-report/1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flakestorm.config.model import Severity
+from flakestorm.core.ledger import Firing
+from flakestorm.core.verdict import Outcome
+
+__all__ = [
+    "CellResult",
+    "Event",
+    "Finished",
+    "InvariantInfo",
+    "Listener",
+    "Note",
+    "Planned",
+    "Report",
+    "RunFinished",
+    "RunResult",
+    "RunStarted",
+    "ScenarioInfo",
+    "Score",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A rate with the evidence behind it.
+
+    Args:
+        value: 0..1 for robustness and chaos, 0..100 for contract resilience; None where there is no data.
+        low, high: 95% interval on the same scale; None where there is no data.
+        passed, conclusive, inconclusive: how many judged cells (one per run) it rests on.
+        critical_failed: whether a critical invariant failed.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    passed: int
+    conclusive: int
+    inconclusive: int
+    critical_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """One invariant judged on one run.
+
+    Args:
+        scenario, invariant: by name and id.
+        severity: of the invariant.
+        prompt: 0-based index of the golden prompt; probes are numbered on from the last golden prompt.
+        trial: from 1.
+        verdict, reason: the judgement and why.
+        run: id of the run it was judged on.
+        also_fails_without_chaos: the same prompt fails this invariant without chaos too, so chaos is not the cause.
+    """
+
+    scenario: str
+    invariant: str
+    severity: Severity
+    prompt: int
+    trial: int
+    verdict: Outcome
+    reason: str
+    run: str
+    also_fails_without_chaos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One run of the agent.
+
+    Args:
+        id: e.g. `r-0007`.
+        scenario, prompt, trial, input: which run this was.
+        output, error: the answer, or why there is none (`KIND: MESSAGE`).
+        latency_ms: from input to answer.
+        planned: number of faults planned; `fired` and `masked` list what happened to them.
+        calls: how many calls of each kind crossed the boundary (`llm`, `tool`, `mcp`, `http`).
+        tape: path of the tape, relative to the report's folder where possible; empty if none was written.
+        reproduce: the command line that does exactly this run again.
+        seen: names of the tools (and unnamed hosts) the agent called.
+    """
+
+    id: str
+    scenario: str
+    prompt: int
+    trial: int
+    input: str
+    output: str
+    error: str | None
+    latency_ms: float
+    planned: int
+    fired: tuple[Firing, ...]
+    masked: tuple[Firing, ...]
+    calls: dict[str, int]
+    tape: str
+    reproduce: str
+    seen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioInfo:
+    """A scenario as planned: its name and each fault in one line, e.g. `tool/search=error:503`."""
+
+    name: str
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantInfo:
+    """An invariant as configured."""
+
+    id: str
+    type: str
+    severity: Severity
+    description: str = ""
+    when: str = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a judging command found out.
+
+    Args:
+        command: e.g. `contract run`.
+        verdict: `pass`, `fail` or `inconclusive`; exit_code: 0, 1, 3 or 130 to match.
+        headline: one sentence that says why the verdict is what it is.
+        seed: every random choice follows from it.
+        started_at: UTC, ISO 8601; duration_ms: wall time.
+        scores: the keys that apply of `robustness`, `chaos`, `contract`, `replay`, `overall`.
+        cells, runs: in plan order, whatever order they finished in.
+        scenarios, invariants, prompts: the plan's axes, in config order; prompts include probes, after the golden ones.
+        notes: things a reader must know, e.g. that a fault's tool was never seen.
+        interrupted: True when only what had finished is in here.
+        config, agent: path of the config file, and the agent in a few words.
+    """
+
+    command: str
+    verdict: Outcome
+    exit_code: int
+    headline: str
+    seed: int
+    started_at: str
+    duration_ms: float
+    scores: dict[str, Score]
+    cells: tuple[CellResult, ...]
+    runs: tuple[RunResult, ...]
+    scenarios: tuple[ScenarioInfo, ...] = ()
+    invariants: tuple[InvariantInfo, ...] = ()
+    prompts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
+    config: str = ""
+    agent: str = ""
+    version: str = field(default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan is made: this many runs will follow."""
+
+    command: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins."""
+
+    run: str
+    scenario: str
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """A run ended; its cells may still change from pass to inconclusive when the whole scenario is known."""
+
+    run: RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the user should know now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end, with everything."""
+
+    report: Report
+
+
+Event = Planned | RunStarted | RunFinished | Note | Finished
+Listener = Callable[[Event], None]

@@ -1,0 +1,119 @@
+"""What the engine needs from the world, as protocols. `agents/`, `boundary/`, `executors/` and the store fulfil them.
+
+The engine never imports an adapter; `api.py` puts the pieces together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from flakestorm.core.answer import Answer
+from flakestorm.core.pipeline import Interceptor
+
+__all__ = ["Agent", "Boundary", "Channel", "Executor", "Line", "World"]
+
+T = TypeVar("T")
+
+
+class Line(Protocol):
+    """One run's crossing: the pipeline its calls flow through, wherever they come in."""
+
+    @property
+    def run(self) -> str:
+        """The run's id, e.g. `r-0007`."""
+        ...
+
+    def active(self) -> AbstractContextManager[None]:
+        """While entered, in-process calls of this context (and of threads and tasks started in it) cross here."""
+        ...
+
+
+class Channel(Protocol):
+    """A launched agent instance's way to the gateway; bound to one line at a time."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Variables to add to the instance's environment: base URLs, proxies, shim, `FLAKESTORM_*`."""
+        ...
+
+    def bind(self, line: Line) -> AbstractContextManager[None]:
+        """While entered, the instance's traffic crosses on this line. Traffic outside any line passes unrecorded."""
+        ...
+
+    def close(self) -> None:
+        """The instance is gone; its token is no longer served."""
+        ...
+
+
+class Boundary(Protocol):
+    """Everything that can hold an agent's boundary: the gateway and the in-process seams."""
+
+    def line(self, run: str, pipeline: Interceptor) -> Line:
+        """Open the crossing of one run."""
+        ...
+
+    async def channel(self, env: Mapping[str, str]) -> Channel:
+        """A channel for an instance about to be launched with this environment (it names the real upstreams)."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the gateway and take the seams out."""
+        ...
+
+
+class Agent(Protocol):
+    """The system under test."""
+
+    async def start(self) -> None:
+        """Make it ready.
+
+        Raises:
+            AgentUnreachable: it could not be started or does not answer; the message says why, with its stderr.
+        """
+        ...
+
+    async def ask(self, prompt: str, line: Line) -> Answer:
+        """One run: the input goes in, the answer comes out; its calls cross on the line. Never raises for what the
+        agent did wrong: that is an `Answer` with an error."""
+        ...
+
+    async def reset(self) -> str | None:
+        """Before each run, where the config asks for it; what went wrong, or None."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything that was started, whole process groups included."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs independent jobs, several at a time."""
+
+    async def execute(
+        self, jobs: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+    ) -> None:
+        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
+
+        A job that raises ends the execution with that exception after the others were cancelled; what finished
+        before was already reported through `done`.
+        """
+        ...
+
+
+class World(Protocol):
+    """Time and places, so that the engine stays without either."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+    def now(self) -> str:
+        """The time of day in UTC, ISO 8601 with a Z."""
+        ...
+
+    def tape_path(self, run: str) -> Path:
+        """Where the tape of this run is to be written; its folder exists."""
+        ...

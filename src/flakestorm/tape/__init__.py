@@ -1,0 +1,1 @@
+"""Tapes: the append-only record of one run."""

@@ -1,0 +1,87 @@
+"""What a tape holds: exchanges, as raw bytes plus the facts a reader cannot recompute.
+
+Meaning (text, tool calls, finish reason, usage) is not stored; it is decoded by `wire` when somebody looks, so
+recording stays cheap and a better decoder improves old tapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from flakestorm.core.call import Headers
+from flakestorm.core.ledger import Firing
+from flakestorm.core.site import Kind, Site
+
+__all__ = ["FORMAT", "End", "Exchange", "Recorded"]
+
+FORMAT = "flakestorm-tape/1"
+
+End = Literal["eof", "client left", "broken"]
+
+
+@dataclass(slots=True)
+class Recorded:
+    """A reply as it passed one point of the pipeline.
+
+    Args:
+        status, headers, reason: as passed; secrets are removed before they are stored.
+        chunks: the body, in the pieces it came in. A whole reply is one chunk or more, read as their join.
+        at_ms: when each chunk passed, in milliseconds since the run began.
+        stream: whether it was a stream of events.
+        end: `eof`, `client left` (the agent stopped reading) or `broken` (the connection failed; see `error`).
+        error: what broke it, in words, where something did; a call that got no reply has status 0 and an error.
+    """
+
+    status: int = 0
+    headers: Headers = ()
+    reason: str = ""
+    chunks: list[bytes] = field(default_factory=list)
+    at_ms: list[float] = field(default_factory=list)
+    stream: bool = False
+    end: End = "eof"
+    error: str | None = None
+
+    @property
+    def body(self) -> bytes:
+        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One call and its reply.
+
+    Args:
+        site: address within the run.
+        lane: which concurrent thread of the agent made it.
+        wire: name of the wire protocol that understands the bodies; empty when opaque.
+        method, url, headers, body: the request as the agent made it.
+        reply: what the agent saw.
+        world: what the world said, where a fault made that differ; None when it is the same, or when the world was
+            never asked (see `sent`).
+        sent: how many times the request really went out: 0 when a fault answered in the world's place.
+        faults: what fired here.
+        t_ms, duration_ms: when the call arrived, since the run began, and how long until its reply had ended.
+    """
+
+    site: Site
+    lane: str = ""
+    wire: str = ""
+    method: str = "POST"
+    url: str = ""
+    headers: Headers = ()
+    body: bytes = b""
+    reply: Recorded = field(default_factory=Recorded)
+    world: Recorded | None = None
+    sent: int = 0
+    faults: tuple[Firing, ...] = ()
+    t_ms: float = 0.0
+    duration_ms: float = 0.0
+
+    @property
+    def kind(self) -> Kind:
+        return self.site.kind
+
+    @property
+    def name(self) -> str:
+        return self.site.name

@@ -1,0 +1,1 @@
+"""Bytes into meaning and back, one file per protocol. Pure."""
