@@ -29,10 +29,11 @@ class Choices:
         scope: words that prefix the purpose of every draw, e.g. the scenario, the prompt and the trial.
     """
 
-    __slots__ = ("scope", "seed")
+    __slots__ = ("_key", "scope", "seed")
 
     def __init__(self, seed: int, *scope: object) -> None:
         self.seed, self.scope = seed, tuple(str(word) for word in scope)
+        self._key = hashlib.blake2b(str(seed).encode()).digest()  # a seed of any length makes a key of 64 bytes
 
     def within(self, *scope: object) -> Choices:
         """The same choices with a longer scope."""
@@ -40,7 +41,7 @@ class Choices:
 
     def digest(self, *purpose: object) -> bytes:
         """32 bytes that depend on the seed, the scope and the purpose only."""
-        state = hashlib.blake2b(digest_size=32, key=str(self.seed).encode()[:64])
+        state = hashlib.blake2b(digest_size=32, key=self._key)
         for word in (*self.scope, *purpose):
             data = str(word).encode("utf-8", "surrogatepass")
             state.update(len(data).to_bytes(8, "big") + data)  # length first: ("ab","c") differs from ("a","bc")

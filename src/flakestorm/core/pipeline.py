@@ -157,9 +157,8 @@ def _where(thing: object) -> str:
     """FILE:LINE (NAME) of a stage or of a running flow, for error messages."""
     frame = getattr(thing, "gi_frame", None)
     code = getattr(thing, "gi_code", None) or getattr(thing, "__code__", None)
-    if code is None:
-        call = getattr(type(thing), "__call__", None)
-        code = getattr(call, "__code__", None)
+    if code is None:  # an instance with __call__
+        code = getattr(getattr(type(thing), "__call__", None), "__code__", None)  # noqa: B004 -- its code is wanted
     if code is None:
         return repr(thing)
     line = frame.f_lineno if frame is not None else code.co_firstlineno
