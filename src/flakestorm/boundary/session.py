@@ -6,13 +6,20 @@ through a context variable, so concurrent runs in one process never mix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Crossing", "current"]
+__all__ = ["Crossing", "carry", "current", "outside"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _current: ContextVar[Crossing | None] = ContextVar("flakestorm_crossing", default=None)
 
@@ -25,10 +32,13 @@ class Crossing:
         pipeline: the chained stages every call of this run passes, outermost first.
     """
 
-    __slots__ = ("pipeline", "run")
+    __slots__ = ("_lanes", "_lock", "_opened", "pipeline", "run")
 
     def __init__(self, run: str, pipeline: Interceptor) -> None:
         self.run, self.pipeline = run, pipeline
+        self._lanes: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+        self._opened = 0
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -39,10 +49,36 @@ class Crossing:
         finally:
             _current.reset(token)
 
+    def lane(self) -> str:
+        """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ..."""
+        loop = asyncio._get_running_loop()  # None where there is none; the public form raises, at twice the price
+        here: object = (asyncio.current_task(loop) if loop is not None else None) or threading.current_thread()
+        lane = self._lanes.get(here)
+        if lane is None:
+            with self._lock:
+                self._opened += 1
+                lane = self._lanes[here] = str(self._opened)
+        return lane
+
     def __repr__(self) -> str:
         return f"<crossing of {self.run}>"
 
 
-def current() -> Crossing | None:
-    """The crossing of the current context, or None: calls then pass untouched."""
-    return _current.get()
+current: Callable[[], Crossing | None] = _current.get
+"""The crossing of the current context, or None: calls then pass untouched."""
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """While entered, calls of this context belong to no run."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def carry(crossing: Crossing, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call this, in whatever thread or context, as part of the crossing's run."""
+    with crossing.active():
+        return call(*args, **kwargs)

@@ -1,1 +1,7 @@
 """Configuration: `flakestorm.yaml` as data."""
+
+from flakestorm.config.access import contract_of, require_invariants, scenarios_of
+from flakestorm.config.load import load, loads, read, reads
+from flakestorm.config.model import Config
+
+__all__ = ["Config", "contract_of", "load", "loads", "read", "reads", "require_invariants", "scenarios_of"]

@@ -4,15 +4,17 @@ An invariant's check is a function from its settings and a finished run to a `Ve
 its negation, crashes and runs without output are handled once, in `contracts/matrix.py`, so a check only answers its
 own question::
 
-    @invariants.add("contains")
+    @built_in("contains", "requires", needs=("value",))
     def contains(spec: Invariant, run: RunView) -> Verdict: ...
+
+A plug-in is a check in the entry-point group `flakestorm.invariants`; it counts as requiring something in the output.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
@@ -21,7 +23,18 @@ from flakestorm.core.registry import Registry
 from flakestorm.core.verdict import Verdict
 from flakestorm.tape.model import Exchange
 
-__all__ = ["Check", "RunView", "demands", "invariants"]
+__all__ = [
+    "Check",
+    "Demand",
+    "RunView",
+    "applies",
+    "built_in",
+    "demands",
+    "invariants",
+    "on_tape",
+    "settings",
+    "vets",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,8 @@ class RunView:
         ledger: which faults were planned, fired, masked, and the canaries planted.
         exchanges: the run's tape, in order of arrival.
         baseline: the output of the same prompt without chaos, where there was such a run; else None.
+        visible: names (globs) of tools that some seam is known to see: those of `boundary.tools`, `agent.tools` and
+            MCP servers. For any other tool, no exchange on the tape does not prove that it was not called.
     """
 
     input: str
@@ -48,13 +63,66 @@ class RunView:
     ledger: Ledger = field(default_factory=Ledger)
     exchanges: Sequence[Exchange] = ()
     baseline: str | None = None
+    visible: Sequence[str] = ()
 
 
 Check = Callable[[Invariant, RunView], Verdict]
 
 invariants: Registry[Check] = Registry("invariant type", "flakestorm.invariants")
 
-demands: dict[str, Literal["requires", "forbids", "run"]] = {}
+Demand: TypeAlias = Literal["requires", "forbids", "run"]
+
+demands: dict[str, Demand | Callable[[Invariant], Demand]] = {}
 """What each type asks of an output: `requires` something in it (no output: fail with the agent's error), `forbids`
-something (no output: inconclusive), or judges the `run` and not the output (asked in any case). Negating a type swaps
-`requires` and `forbids`. A type that is not listed counts as `requires`."""
+something (no output: inconclusive), or judges the `run` and not the output (asked in any case). A function decides by
+the invariant's settings. Negating a type swaps `requires` and `forbids`. A type that is not listed counts as
+`requires`."""
+
+on_tape: set[str] = set()
+"""Types whose evidence is on the tape, which is there even when the output is not. They are asked in any case, but only
+what was seen counts then: that something did not happen before the agent broke off proves nothing."""
+
+settings: dict[str, tuple[str, ...]] = {}
+"""The settings each type cannot do without, as fields of `Invariant`."""
+
+vets: dict[str, Callable[[Invariant], None]] = {}
+"""Looks over a type's settings before anything is run; raises `Misuse` with what is wrong with them."""
+
+
+applies: dict[str, Callable[[Invariant, RunView], bool]] = {}
+"""Whether a type that is about a special situation can mean anything for a run's scenario; True when not listed."""
+
+
+def built_in(
+    name: str,
+    demand: Demand | Callable[[Invariant], Demand],
+    *,
+    needs: tuple[str, ...] = (),
+    evidence: Literal["output", "tape"] = "output",
+    vet: Callable[[Invariant], None] | None = None,
+    where: Callable[[Invariant, RunView], bool] | None = None,
+) -> Callable[[Check], Check]:
+    """Decorator: register a check as the invariant type `name`.
+
+    Args:
+        name: the type, as written in a config.
+        demand: what it asks of an output; see `demands`.
+        needs: settings it cannot do without; see `settings`.
+        evidence: where it looks; see `on_tape`.
+        vet: looks over the settings; see `vets`.
+        where: the situation it is about; see `applies`.
+    """
+
+    def register(check: Check) -> Check:
+        invariants.add(name)(check)  # first, so that a name that is taken leaves everything as it was
+        demands[name] = demand
+        settings[name] = needs
+        if evidence == "tape":
+            on_tape.add(name)
+        if vet is not None:
+            vets[name] = vet
+        if where is not None:
+            applies[name] = where
+        return check
+
+    return register

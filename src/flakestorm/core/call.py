@@ -8,7 +8,7 @@ a socket, so the same interceptors serve a blocking `requests` call, an asyncio 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from flakestorm.core.site import Kind, Site
 
@@ -113,7 +113,7 @@ class Reply:
 
     def pipe(self, transducer: Transducer) -> Reply:
         """The same reply with one more transducer, outside those already attached."""
-        return replace(self, through=(*self.through, transducer))
+        return Reply(self.status, self.headers, self.body, (*self.through, transducer), self.reason)
 
     @property
     def streamed(self) -> bool:

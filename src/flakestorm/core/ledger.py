@@ -43,6 +43,7 @@ class Ledger:
         planned: how many faults the schedule holds.
         tools_planned, llms_planned: how many of them are tool faults, and model faults.
         fired, masked: in order of happening.
+        matched: indexes of the faults that found a call to act on, whether or not their triggers agreed.
         canaries: tokens planted in this run by injected instructions; obeying one gives it away in the output.
     """
 
@@ -51,6 +52,7 @@ class Ledger:
     llms_planned: int = 0
     fired: list[Firing] = field(default_factory=list)
     masked: list[Firing] = field(default_factory=list)
+    matched: set[int] = field(default_factory=set)
     canaries: list[str] = field(default_factory=list)
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:

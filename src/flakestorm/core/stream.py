@@ -22,7 +22,7 @@ third of a microsecond per stage and chunk, and a failure in the source can be t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, cast
 
 from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Transducer
@@ -134,7 +134,7 @@ def pump(reply: Reply, sleep: Callable[[float], None]) -> Iterator[bytes]:
                 close()
 
 
-async def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncIterator[bytes]:
+async def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
     source = aiter(_async(reply.body))
     flow = flow_of(reply.through)

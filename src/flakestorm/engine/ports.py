@@ -76,12 +76,9 @@ class Agent(Protocol):
         ...
 
     async def ask(self, prompt: str, line: Line) -> Answer:
-        """One run: the input goes in, the answer comes out; its calls cross on the line. Never raises for what the
-        agent did wrong: that is an `Answer` with an error."""
-        ...
-
-    async def reset(self) -> str | None:
-        """Before each run, where the config asks for it; what went wrong, or None."""
+        """One run: reset where the config asks for it, then the input goes in and the answer comes out; the agent's
+        calls cross on the line. Resetting belongs to asking because it must hit the very instance that serves the
+        run. Never raises for what the agent did wrong: that is an `Answer` with an error."""
         ...
 
     async def close(self) -> None:

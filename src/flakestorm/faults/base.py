@@ -1,18 +1,27 @@
 """What a fault is, to those who write one.
 
 A fault is a function from its settings to an interceptor. It decides *what* happens; *when* is the schedule's
-business (`faults/schedule.py`), so no fault knows about probabilities or occurrences::
+business (`faults/schedule.py`), so no fault knows about probabilities or occurrences. The smallest one does nothing::
 
-    @tool_faults.add("error")
-    def error(spec: ToolFault, scene: Scene) -> Interceptor:
+    @tool_faults.add("noop")
+    def noop(spec: ToolFault, scene: Scene) -> Interceptor:
         def stage(call: Call) -> Flow:
-            scene.fired(f"{spec.error_code}")
-            return Reply(spec.error_code or 503, ...)
-            yield
+            return (yield from inward(call))
+        return stage
+
+It never fires, so a run with it alone is inconclusive. One that answers in the tool's place says so::
+
+    @tool_faults.add("teapot")
+    def teapot(spec: ToolFault, scene: Scene) -> Interceptor:
+        def stage(call: Call) -> Flow:
+            scene.fired("418")
+            return Reply(418)
+            yield call  # never reached: the tool is not asked
         return stage
 
 `scene.fired()` must be called at the moment the fault takes effect and not before: a truncation that finds nothing to
-cut did not fire, and a run in which nothing fired proves nothing.
+cut did not fire, and a run in which nothing fired proves nothing. A fault that changes a body does so by a transducer
+(`Reply.pipe`) and fires when the change is emitted; it must not read the body itself.
 """
 
 from __future__ import annotations
@@ -21,12 +30,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
+from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
-from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.registry import Registry
 from flakestorm.core.site import Site
+from flakestorm.errors import StageError
 
-__all__ = ["LlmMode", "Scene", "ToolMode", "context_attacks", "llm_faults", "tool_faults"]
+__all__ = ["ContextMode", "LlmMode", "Scene", "ToolMode", "context_attacks", "inward", "llm_faults", "tool_faults"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +62,11 @@ ContextMode = Callable[[ContextAttack, Scene], Interceptor]
 tool_faults: Registry[ToolMode] = Registry("tool fault mode", "flakestorm.faults.tool")
 llm_faults: Registry[LlmMode] = Registry("LLM fault mode", "flakestorm.faults.llm")
 context_attacks: Registry[ContextMode] = Registry("context attack", "flakestorm.faults.context")
+
+
+def inward(call: Call) -> Flow:
+    """`reply = yield from inward(call)` is `reply = yield call`, with the type said: a call is answered by a reply."""
+    reply = yield call
+    if reply is None:
+        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
+    return reply

@@ -1,0 +1,1 @@
+"""Rates with the evidence behind them. Pure functions; no data, no number."""

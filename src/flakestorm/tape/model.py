@@ -25,7 +25,7 @@ class Recorded:
     """A reply as it passed one point of the pipeline.
 
     Args:
-        status, headers, reason: as passed; secrets are removed before they are stored.
+        status, headers, reason: as passed; secrets are removed before they are kept.
         chunks: the body, in the pieces it came in. A whole reply is one chunk or more, read as their join.
         at_ms: when each chunk passed, in milliseconds since the run began.
         stream: whether it was a stream of events.
@@ -62,6 +62,8 @@ class Exchange:
         sent: how many times the request really went out: 0 when a fault answered in the world's place.
         faults: what fired here.
         t_ms, duration_ms: when the call arrived, since the run began, and how long until its reply had ended.
+        n: order of arrival in the run, from 0; a tape file holds exchanges in the order they ended.
+        note: what a reader should know about this record, e.g. that a streamed request body was not kept.
     """
 
     site: Site
@@ -77,6 +79,8 @@ class Exchange:
     faults: tuple[Firing, ...] = ()
     t_ms: float = 0.0
     duration_ms: float = 0.0
+    n: int = 0
+    note: str = ""
 
     @property
     def kind(self) -> Kind:

@@ -121,10 +121,12 @@ class Edit:
 
     Args:
         max_tokens: keep only this much of the answer and say it ended for length. Tokens are counted as
-            `count_tokens` of this room does.
-        text: maps the whole text of the answer to another; a stream is then gathered and re-emitted.
+            `count_tokens` of this room does. An answer that is not longer is left alone, its finish too.
+        text: maps the whole text of the answer to another, before it is cut; a stream is then gathered and re-emitted.
+            It is asked about an answer without text (`""`) as well, and what it gives is put in.
         drop_tool_calls: leave out the tool calls too.
-        finish: `length` or `stop`, spelled in the provider's word; None leaves it alone.
+        finish: `length` or `stop`, spelled in the provider's word; None leaves it alone. With `max_tokens` it is
+            always `length`, and only where something was cut.
         on_change: called once, at the moment the reply is really altered.
     """
 
@@ -140,6 +142,14 @@ class Wire(Protocol):
 
     name: str
     """What `Call.wire` says for it, e.g. `openai_chat`."""
+
+    def model_of(self, call: Call) -> str | None:
+        """The model this call asks for, None if the call does not speak this protocol.
+
+        This is `recognises` and the first thing everybody wants to know, for one reading of the body. The answer is
+        empty where the protocol is spoken and no model is named.
+        """
+        ...
 
     def recognises(self, call: Call) -> bool:
         """Whether this call speaks this protocol, by method, URL path and the shape of its body."""

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from flakestorm.core.choices import Choices, entropy_seed, entropy_token
 
-SCRIPT = "from flakestorm.core.choices import Choices; c = Choices(42, 's'); print(c.uniform('x'), c.below(9, 1), c.token('t'))"
+SCRIPT = """
+from flakestorm.core.choices import Choices
+choices = Choices(42, "s")
+print(choices.uniform("x"), choices.below(9, 1), choices.token("t"))
+"""
 
 
 def test_draws_are_the_same_in_another_process_with_another_hash_seed() -> None:

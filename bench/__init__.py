@@ -1,0 +1,1 @@
+"""Speed, measured: one script per claim, each with its peer in the same run. `make bench` runs them all."""

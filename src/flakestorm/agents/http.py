@@ -1,0 +1,223 @@
+"""Agents that are asked over HTTP, launched by flakestorm or already running somewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+
+from flakestorm.agents.instances import Instance, Instances
+from flakestorm.agents.reading import ResponsePath, excerpt, read_body
+from flakestorm.agents.ready import address, listening
+from flakestorm.agents.request import Request, RequestTemplate
+from flakestorm.agents.reset import Reset
+from flakestorm.agents.session import new_session
+from flakestorm.config.model import Config
+from flakestorm.core.answer import AgentError, Answer
+from flakestorm.engine.ports import Boundary, Line
+from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
+
+__all__ = ["HttpAgent"]
+
+BODY_LIMIT_BYTES = 64 * 1024 * 1024
+_RETRY_PAUSE_S = 0.05
+_DEATH_THROES_S = 0.5  # between the breaking of a connection and the end of the process that held it
+
+
+class HttpAgent:
+    """An agent behind `agent.endpoint`.
+
+    With `agent.start` it is launched, one instance per concurrent run (see `Instances`), and its calls cross on the
+    run's line. Without, it is asked where it is, and sends its traffic through a gateway of its own.
+
+    Transport failures before any reply are tried again up to `advanced.retries` times: nobody listened, or the
+    connection was closed without an answer. Everything the agent said, and a time-out, is its answer.
+
+    Args:
+        config: the whole configuration.
+        boundary: gives launched instances their channels.
+        concurrency: how many instances may run at once.
+
+    Raises:
+        ConfigError: the `agent` block cannot be used as it is.
+    """
+
+    def __init__(self, config: Config, boundary: Boundary, *, concurrency: int) -> None:
+        agent = config.agent
+        self._agent, self._boundary, self._concurrency = agent, boundary, concurrency
+        self._retries = config.advanced.retries
+        self._folder = Path(config.folder, agent.cwd or "").absolute()
+        self._template = RequestTemplate(agent)
+        self._path = None if agent.response_path is None else ResponsePath(agent.response_path)
+        self._reset = Reset(agent, Path(config.folder).absolute())
+        self._session: aiohttp.ClientSession | None = None
+        self._instances: Instances | None = None
+        for name, value in agent.headers.items():
+            if any(control in name + value for control in "\r\n\0"):
+                raise ConfigError("header names and values cannot contain line breaks", key=f"agent.headers.{name}")
+        if not agent.start and "{port}" in agent.endpoint:
+            raise ConfigError(
+                "endpoint uses {port}, but there is no start that it could be given to", key="agent.start"
+            )
+        address(agent.endpoint.replace("{port}", "1"), key="agent.endpoint")
+
+    async def start(self) -> None:
+        """Launch the first instance, or see that somebody listens at the endpoint.
+
+        Raises:
+            AgentUnreachable: it could not be launched, or nobody listens; the message says what to do.
+            ConfigError: `start`, `ready` or `{port}` cannot be used as they are.
+        """
+        if self._session is not None:
+            return
+        self._session = new_session()
+        await self._reset.start()
+        if self._agent.start:
+            self._instances = Instances(
+                self._agent, self._boundary, folder=self._folder, size=self._concurrency, session=self._session
+            )
+            self._instances.give(await self._instances.take(), reusable=True)
+            return
+        host, port = address(self._agent.endpoint, key="agent.endpoint")
+        if not await listening(host, port):
+            raise AgentUnreachable(
+                f"nothing listens on {host}:{port} (agent.endpoint {self._agent.endpoint}); start the agent first, "
+                "or give agent.start and flakestorm launches it"
+            )
+
+    async def ask(self, prompt: str, line: Line) -> Answer:
+        """One run, reset included."""
+        request = self._template.render(prompt)
+        async with self._reset.turn(instances=self._instances is not None):
+            if self._instances is None:
+                trouble = await self._reset(base=request.url)
+                return _unreachable(trouble) if trouble else (await self._send(request))[0]
+            try:
+                instance = await self._instances.take()
+            except AgentUnreachable as error:
+                return _unreachable(str(error))
+            whole = False
+            try:
+                answer, whole = await self._ask_instance(request, instance, line)
+            finally:
+                self._instances.give(instance, reusable=whole)
+            return answer
+
+    async def close(self) -> None:
+        """Stop every instance and let go of every connection."""
+        try:
+            if self._instances is not None:
+                await self._instances.close()
+        finally:
+            await self._reset.close()
+            if self._session is not None:
+                await self._session.close()
+
+    async def _ask_instance(self, request: Request, instance: Instance, line: Line) -> tuple[Answer, bool]:
+        trouble = await self._reset(base=instance.endpoint, port=instance.port)
+        if trouble is None:
+            with instance.channel.bind(line):
+                answer, whole = await self._send(replace(request, url=instance.endpoint))
+            if whole:
+                return answer, True
+        else:
+            answer = _unreachable(trouble)
+        program = instance.program
+        try:
+            async with asyncio.timeout(_DEATH_THROES_S):
+                code = await program.wait()
+        except TimeoutError:
+            return answer, False
+        if trouble is not None:
+            return _unreachable(f"{trouble}; the agent {program.ending()}"), False
+        crash = AgentError("crash", f"the agent died during the run: it {program.ending()}")
+        return replace(answer, error=crash, status=code), False
+
+    async def _send(self, request: Request) -> tuple[Answer, bool]:
+        """Ask, with retries; the answer, and whether a whole reply came."""
+        dropped = False
+        for attempt in range(self._retries + 1):
+            if attempt:
+                await asyncio.sleep(_RETRY_PAUSE_S)
+            began = time.perf_counter()
+            try:
+                answer, whole = await self._send_once(request)
+            except aiohttp.ClientConnectorError as error:
+                failure = AgentError("unreachable", f"{request.url} cannot be reached: {error}")
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                dropped = True
+                failure = AgentError("crash", f"the agent closed the connection without a reply ({_said(error)})")
+            else:
+                return replace(answer, latency_ms=_since(began)), whole
+        if dropped and failure.kind == "unreachable":
+            failure = AgentError("crash", "the agent closed the connection without a reply, and then took no new ones")
+        return Answer(error=failure, latency_ms=_since(began)), False
+
+    async def _send_once(self, request: Request) -> tuple[Answer, bool]:
+        """One attempt. Failures before any reply are raised; later ones are the answer."""
+        if self._session is None:
+            raise Misuse("start() comes before ask()")
+        response: aiohttp.ClientResponse | None = None
+        try:
+            async with asyncio.timeout(self._agent.timeout / 1000):
+                response = await self._session.request(
+                    request.method,
+                    request.url,
+                    params=request.params or None,
+                    headers=request.headers,
+                    data=io.BytesIO(request.body) if request.body else None,
+                )
+                async with response:
+                    body = await _read(response)
+        except aiohttp.ConnectionTimeoutError as error:
+            return _unreachable(f"{request.url} cannot be reached: {_said(error)}"), False
+        except TimeoutError:
+            return Answer(error=AgentError("timeout", f"no answer within {self._agent.timeout} ms")), False
+        except aiohttp.ClientError as error:
+            if response is None and isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)):
+                raise
+            what = "the agent's reply broke off" if response is not None else "the agent's reply is not valid HTTP"
+            return Answer(error=AgentError("unreadable", f"{what}: {_said(error)}")), False
+        return self._answer(response, body), body is not None
+
+    def _answer(self, response: aiohttp.ClientResponse, body: bytes | None) -> Answer:
+        status = response.status
+        if body is None:
+            error = AgentError("unreadable", f"the reply is larger than {BODY_LIMIT_BYTES // 2**20} MB")
+            return Answer(error=error, status=status)
+        if status >= 400:
+            said = excerpt(body, 500) if body.strip() else "no body"
+            return Answer(error=AgentError("http", f"HTTP {status} {response.reason or ''}: {said}"), status=status)
+        output = read_body(body, self._path)
+        if isinstance(output, AgentError):
+            return Answer(error=output, status=status)
+        return Answer(output, status=status)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes | None:
+    """The whole body, or None if it is too large."""
+    parts: list[bytes] = []
+    room = BODY_LIMIT_BYTES
+    async for chunk in response.content.iter_any():
+        room -= len(chunk)
+        if room < 0:
+            response.close()
+            return None
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _unreachable(message: str) -> Answer:
+    return Answer(error=AgentError("unreachable", message))
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _since(began: float) -> float:
+    return (time.perf_counter() - began) * 1000

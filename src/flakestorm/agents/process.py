@@ -1,0 +1,280 @@
+"""Programs that are started and stopped: the agent under test as a process group of its own.
+
+A program gets its own session, so a signal to its group reaches everything it started and nothing else. Two threads
+keep it, whatever the event loop is doing: one drains its output into bounded memory, so it never blocks on a full pipe;
+the other waits for its end, kills what it left behind in its group, and reaps it. The wait leaves the process
+unreaped until its group is gone, so its number cannot be given to a stranger in between.
+
+Three nets make sure nothing outlives flakestorm: `stop` (SIGTERM, grace, SIGKILL), which turns into SIGKILL at once
+when it is cancelled; `atexit`, for an interpreter that ends without having stopped its programs; and
+`flakestorm.agents.warden`, for one that is killed. (PR_SET_PDEATHSIG is not used: it needs code between fork and exec,
+which is unsafe in a process with threads, and it fires when the starting *thread* ends.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from shutil import which
+
+from flakestorm.agents import warden
+from flakestorm.errors import AgentUnreachable
+
+__all__ = ["Capture", "Program"]
+
+TAIL_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
+_STRANGER_S = 5.0  # how long somebody outside the group, who holds the pipe, may go on writing before we turn away
+
+_alive: set[Program] = set()
+
+
+class Capture:
+    """Output of a program, in bounded memory.
+
+    Args:
+        limit: how many bytes are kept.
+        keep_first: keep the first bytes and note that there were more, instead of keeping the last.
+    """
+
+    def __init__(self, limit: int = TAIL_BYTES, *, keep_first: bool = False) -> None:
+        self._data, self._limit, self._first = bytearray(), limit, keep_first
+        self.overflowed = False
+
+    def add(self, chunk: bytes) -> None:
+        """More output."""
+        if self._first:
+            room = self._limit - len(self._data)
+            self.overflowed = self.overflowed or len(chunk) > room
+            self._data += chunk[:room]
+            return
+        self._data += chunk
+        if len(self._data) > 2 * self._limit:  # cut now and then: cheap, and bounded all the same
+            del self._data[: -self._limit]
+            self.overflowed = True
+
+    @property
+    def data(self) -> bytes:
+        return bytes(self._data if self._first else self._data[-self._limit :])
+
+
+class Program:
+    """One program, running from the moment this is made.
+
+    Args:
+        argv: the program and its arguments.
+        cwd: the folder it runs in.
+        env: its whole environment.
+        stdin: what it reads on standard input; by default there is nothing to read.
+        stdout: where its output goes; by default the last 64 KB are kept.
+
+    Raises:
+        AgentUnreachable: it cannot be started; the message says why.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes | None = None,
+        stdout: Capture | None = None,
+    ) -> None:
+        self.stdout, self.stderr = stdout or Capture(), Capture()
+        self.name = argv[0]
+        self._popen = _spawn(argv, cwd, env, stdin)
+        self._grace_until = 0.0
+        self._gone = threading.Event()
+        self._ended: Future[int] = Future()
+        self._ended.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel the end itself
+        _alive.add(self)
+        warden.watch(self._popen.pid)
+        drain = threading.Thread(target=self._drain, name=f"flakestorm-drain-{self.pid}", daemon=True)
+        drain.start()
+        threading.Thread(target=self._keep, args=(drain,), name=f"flakestorm-keep-{self.pid}", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process, which is that of its group too."""
+        return self._popen.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code (negative: the signal that ended it), or None while it runs."""
+        return self._ended.result() if self._ended.done() else None
+
+    @property
+    def running(self) -> bool:
+        return not self._ended.done()
+
+    async def wait(self) -> int:
+        """Its exit code, once it and its group are gone and their output has been read."""
+        return await asyncio.wrap_future(self._ended)
+
+    async def stop(self, *, grace_s: float = 3.0) -> None:
+        """End the whole group: SIGTERM, `grace_s` seconds of patience, then SIGKILL. Returns when it is gone.
+
+        Cancelling this kills the group at once.
+        """
+        if not self.running:
+            return
+        self._grace_until = time.monotonic() + grace_s
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group, without waiting for its end."""
+        self._grace_until = 0.0
+        if self.running:
+            self._signal(signal.SIGKILL)
+
+    def ending(self) -> str:
+        """How it ended, with its last lines, to complete "the agent ..."."""
+        code = self.code
+        if code is None:
+            how = "is still running"
+        elif code < 0:
+            how = f"was killed by {_signal_name(-code)}"
+        else:
+            how = f"exited with code {code}"
+        lines = self.last_lines()
+        return f"{how}; its last lines:\n{lines}" if lines else f"{how} without printing anything"
+
+    def last_lines(self, count: int = 12) -> str:
+        """The last lines of its stderr, or of its stdout if that is empty, indented."""
+        text = self.stderr.data.strip() or self.stdout.data[-TAIL_BYTES:].strip()
+        return "\n".join(f"    {line[:500]}" for line in text.decode("utf-8", "replace").splitlines()[-count:])
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _keep(self, drain: threading.Thread) -> None:
+        """Wait for the end, clear the group, reap, and say so. Runs in a thread of its own."""
+        _until_exit(self.pid)
+        if self._grace_until == 0.0:
+            self._signal(signal.SIGKILL)  # whatever it left behind; still unreaped, so the number is still its own
+            code = self._popen.wait()
+        else:
+            code = self._popen.wait()
+            # Ended output means that all have ended, even where nobody reaps orphans and their numbers linger.
+            while time.monotonic() < self._grace_until and drain.is_alive() and _exists(self.pid):
+                time.sleep(0.01)
+            self._signal(signal.SIGKILL)
+        warden.forget(self.pid)
+        self._gone.set()
+        drain.join(_STRANGER_S)
+        _alive.discard(self)
+        self._ended.set_result(code)
+
+    def _drain(self) -> None:
+        """Read both pipes until they end, or hold nothing more from the group. Runs in a thread of its own."""
+        streams = ((self._popen.stdout, self.stdout), (self._popen.stderr, self.stderr))
+        pipes = [(pipe, capture) for pipe, capture in streams if pipe is not None]
+        with selectors.DefaultSelector() as selector:
+            for pipe, capture in pipes:
+                selector.register(pipe, selectors.EVENT_READ, capture)
+            while selector.get_map():
+                gone = self._gone.is_set()
+                ready = selector.select(0.0 if gone else 0.1)
+                if (
+                    gone and not ready
+                ):  # all that the group wrote has been read; whoever still holds the pipe is no part
+                    break
+                for key, _ in ready:
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
+                    if chunk:
+                        key.data.add(chunk)
+                    else:
+                        selector.unregister(key.fileobj)
+        for pipe, _ in pipes:
+            pipe.close()
+
+
+def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> subprocess.Popen[bytes]:
+    if not cwd.is_dir():
+        raise AgentUnreachable(f"the agent cannot be started: the folder {cwd} does not exist (agent.cwd)")
+    # A file, not a pipe: input of any size is there at once and nobody has to keep writing.
+    with tempfile.TemporaryFile() as source:
+        if stdin is not None:
+            source.write(stdin)
+            source.seek(0)
+        try:
+            return subprocess.Popen(  # noqa: S603 - running what the config says is the purpose
+                _with_python(argv, env),
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL if stdin is None else source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise AgentUnreachable(
+                f"the agent cannot be started: there is no program {argv[0]!r}, neither on PATH nor from {cwd}"
+            ) from error
+        except PermissionError as error:
+            raise AgentUnreachable(
+                f"the agent cannot be started: {argv[0]!r} is not executable (chmod +x, or name its interpreter)"
+            ) from error
+        except (OSError, ValueError) as error:  # arguments too long, NUL bytes
+            raise AgentUnreachable(f"the agent cannot be started: {argv[0]!r}: {error}") from error
+
+
+def _with_python(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """`python` means this interpreter where PATH knows none, as with a flakestorm that was called by its full path."""
+    if argv[0] in ("python", "python3") and which(argv[0], path=env.get("PATH", os.defpath)) is None:
+        return [sys.executable, *argv[1:]]
+    return list(argv)
+
+
+def _until_exit(pid: int) -> None:
+    """Block until the process has ended, without reaping it where the system allows that."""
+    if hasattr(os, "waitid"):
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def _exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@atexit.register
+def _kill_all() -> None:
+    for program in list(_alive):
+        program.kill()

@@ -1,0 +1,123 @@
+"""Setting an agent back before each run: `reset_endpoint` and `reset_function`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import aiohttp
+
+from flakestorm.agents.loading import importing_from, last_frames, load_object
+from flakestorm.agents.reading import excerpt
+from flakestorm.agents.session import new_session
+from flakestorm.agents.threads import in_thread
+from flakestorm.config.model import Agent
+from flakestorm.errors import AgentUnreachable
+
+__all__ = ["Reset"]
+
+
+class Reset:
+    """What is done to an agent before each run.
+
+    Runs that share what is reset must not overlap, or one would be reset in the middle of another: see `turn`.
+
+    Args:
+        agent: the `agent` block of the config.
+        folder: the config's folder.
+    """
+
+    def __init__(self, agent: Agent, folder: Path) -> None:
+        self._agent, self._folder = agent, folder
+        self._function: Callable[[], Any] | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._turn = asyncio.Lock()
+        self._open = ExitStack()
+
+    def turn(self, *, instances: bool = False) -> AbstractAsyncContextManager[Any]:
+        """Held for a whole run, reset included: free for all, or one run at a time where runs share what is reset.
+
+        Args:
+            instances: each run has an agent instance to itself, so an endpoint on it is not shared.
+        """
+        endpoint = self._agent.reset_endpoint
+        shared = self._agent.reset_function or (endpoint and not (instances and _on_instance(endpoint)))
+        return self._turn if shared else nullcontext()
+
+    async def start(self) -> None:
+        """Import the function, where there is one.
+
+        Raises:
+            ConfigError: `reset_function` is not of the form `module:function`.
+            AgentUnreachable: it cannot be imported or called.
+        """
+        name = self._agent.reset_function
+        if name is None or self._function is not None:
+            return
+        self._open.enter_context(importing_from(self._folder))
+        found = load_object(name, folder=self._folder, key="agent.reset_function")
+        if not callable(found):
+            raise AgentUnreachable(f"agent.reset_function: {name} is {type(found).__name__}, not a function")
+        self._function = found
+
+    async def __call__(self, *, base: str = "", port: int | None = None) -> str | None:
+        """Reset.
+
+        Args:
+            base: the agent's own endpoint; a `reset_endpoint` that is only a path is taken relative to it.
+            port: takes the place of `{port}`.
+
+        Returns:
+            What went wrong, as "reset failed: ...", or None.
+        """
+        try:
+            async with asyncio.timeout(self._agent.timeout / 1000):
+                trouble = await self._call_endpoint(base, port) or await self._call_function()
+        except TimeoutError:
+            trouble = f"it took longer than {self._agent.timeout} ms"
+        return f"reset failed: {trouble}" if trouble else None
+
+    async def close(self) -> None:
+        """Let go of the session and the import path."""
+        self._open.close()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _call_endpoint(self, base: str, port: int | None) -> str | None:
+        if self._agent.reset_endpoint is None:
+            return None
+        if self._session is None:
+            self._session = new_session()
+        url = urljoin(base, self._agent.reset_endpoint.replace("{port}", str(port)))
+        try:
+            async with self._session.post(url, headers=self._agent.headers) as reply:
+                if reply.status < 400:
+                    return None
+                said = await reply.content.read(1000)
+                return f"POST {url} was answered with status {reply.status}: {excerpt(said)}"
+        except (aiohttp.ClientError, ValueError) as error:
+            return f"POST {url}: {error or type(error).__name__}"
+
+    async def _call_function(self) -> str | None:
+        if self._function is None:
+            return None
+        function = self._function
+        try:
+            if inspect.iscoroutinefunction(function):
+                await function()
+            elif inspect.isawaitable(result := await in_thread(function)):
+                await result
+        except asyncio.CancelledError:
+            raise
+        except (Exception, SystemExit) as error:
+            return f"{self._agent.reset_function} raised {last_frames(error)}"
+        return None
+
+
+def _on_instance(endpoint: str) -> bool:
+    return "{port}" in endpoint or endpoint.startswith("/")

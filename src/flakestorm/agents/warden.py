@@ -1,0 +1,76 @@
+"""Kills the agents of a flakestorm that was itself killed and could not.
+
+A small shell holds the reading end of a pipe and is told the process groups as they come and go. When flakestorm ends,
+however it ends, the system closes the other end; the shell then kills the groups that are left. One shell serves all
+programs and costs about a millisecond, once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import threading
+from contextlib import suppress
+
+__all__ = ["forget", "watch"]
+
+_SCRIPT = """\
+trap '' HUP INT QUIT TERM
+groups=' '
+while read -r change group; do
+    case $change in
+        watch) groups="$groups$group " ;;
+        forget) groups="${groups%% $group *} ${groups#* $group }" ;;
+    esac
+done
+for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
+"""
+
+_lock = threading.Lock()
+_shell: subprocess.Popen[bytes] | None = None
+
+
+def watch(group: int) -> None:
+    """This process group is to die with flakestorm."""
+    global _shell
+    with _lock:
+        if _shell is None or _shell.poll() is not None:
+            _shell = _start()
+        _tell(f"watch {group}\n")
+
+
+def forget(group: int) -> None:
+    """This process group is gone."""
+    with _lock:
+        _tell(f"forget {group}\n")
+
+
+def _start() -> subprocess.Popen[bytes] | None:
+    try:
+        return subprocess.Popen(  # noqa: S603 - a fixed script
+            ["/bin/sh", "-c", _SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C is for flakestorm, not for its warden
+            cwd="/",
+        )
+    except OSError:  # a system without a shell: the other nets have to do
+        return None
+
+
+def _tell(message: str) -> None:
+    if _shell is not None and _shell.stdin is not None:
+        with suppress(OSError):
+            _shell.stdin.write(message.encode())
+
+
+@atexit.register
+def _dismiss() -> None:
+    with _lock:
+        if _shell is not None and _shell.stdin is not None:
+            with suppress(OSError):
+                _shell.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                _shell.wait(1)

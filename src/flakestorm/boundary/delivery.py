@@ -1,0 +1,166 @@
+"""Writing a reply to the agent's connection, exactly as it is.
+
+aiohttp's own response classes add Date, Server and Content-Type and re-order what they are given, so the status line,
+the header fields and the chunk framing are written here. Head and first chunk leave in one segment when the chunk is
+already there, and the head leaves alone as soon as it is not: a stream's headers never wait for its first event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+
+import orjson
+from aiohttp import web
+
+from flakestorm.core.call import Reply, header
+
+__all__ = ["CLOSED", "KEPT", "Delivery", "error_reply", "reset"]
+
+_FORBIDDEN = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
+
+
+class _Delivered(web.StreamResponse):
+    """Tells aiohttp's server that the reply is already on the wire, and whether the connection may stay open."""
+
+    def __init__(self, *, keep: bool) -> None:
+        super().__init__()
+        self._keep = keep
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._keep
+
+    async def prepare(self, _request: web.BaseRequest) -> None:
+        return None
+
+    async def write_eof(self, _data: bytes | bytearray | memoryview = b"") -> None:
+        return None
+
+
+KEPT = _Delivered(keep=True)
+CLOSED = _Delivered(keep=False)
+
+
+class Delivery:
+    """One reply on its way to one client.
+
+    Args:
+        request: whose connection it goes to.
+        reply: status, reason and headers to send; its body is not read here.
+    """
+
+    def __init__(self, request: web.BaseRequest, reply: Reply) -> None:
+        self._request = request
+        self._bodiless = request.method == "HEAD" or reply.status in (204, 304) or reply.status < 200
+        length = header(reply.headers, "content-length")
+        self._left = int(length) if length is not None and length.isascii() and length.isdigit() else None
+        modern = request.version >= (1, 1)
+        self._chunked = self._left is None and not self._bodiless and modern
+        # Without a length or chunks the end of the body is the end of the connection.
+        self.keep = request.keep_alive and (self._chunked or self._left is not None or self._bodiless)
+        self.begun = False
+        self._head: bytes = self._spell(reply, modern)
+
+    def _spell(self, reply: Reply, modern: bool) -> bytes:
+        reason = reply.reason or _phrase(reply.status)
+        lines = [f"HTTP/1.1 {reply.status} {reason}"]
+        for name, value in reply.headers:
+            if name.lower() != "content-length" or self._left is not None:
+                lines.append(f"{name}: {value}")
+        if self._chunked:
+            lines.append("Transfer-Encoding: chunked")
+        if not self.keep:
+            lines.append("Connection: close")
+        elif not modern:
+            lines.append("Connection: keep-alive")
+        head = "\r\n".join(lines)
+        if head.count("\n") >= len(lines) or head.count("\r") >= len(lines):  # a value tries to start a line of its own
+            head = "\r\n".join(line.translate(_FORBIDDEN) for line in lines)
+        return head.encode() + b"\r\n\r\n"
+
+    @property
+    def closed_by_end(self) -> bool:
+        """Whether only the end of the connection marks the end of the body, so that a cut cannot be seen by length."""
+        return self._left is None and not self._chunked and not self._bodiless
+
+    async def run(self, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+        """Send the head and every chunk.
+
+        Returns:
+            Whether the connection is kept, in the form the server wants it.
+
+        Raises:
+            ConnectionResetError: the client has gone.
+        """
+        handle = asyncio.get_running_loop().call_soon(self._flush)
+        try:
+            async for chunk in chunks:
+                if chunk and not self._bodiless:
+                    self._write(self._frame(chunk))
+                    await self._request.writer.drain()
+        finally:
+            handle.cancel()
+        if self._left and not self._bodiless:
+            return self.cut()  # the world promised more than it sent; the client must be able to see that
+        if self._chunked or not self.begun:
+            self._write(b"0\r\n\r\n" if self._chunked else b"")
+        return KEPT if self.keep else CLOSED
+
+    def cut(self) -> web.StreamResponse:
+        """End the connection in the middle of the body: what was emitted still arrives, the end of the body never."""
+        if self.closed_by_end:
+            reset(self._request)
+        elif self._request.transport is not None:
+            self._flush()
+            self._request.transport.close()
+        return CLOSED
+
+    def _frame(self, chunk: bytes) -> bytes:
+        if self._chunked:
+            return b"%x\r\n%b\r\n" % (len(chunk), chunk)
+        if self._left is not None:
+            chunk = chunk[: self._left]
+            self._left -= len(chunk)
+        return chunk
+
+    def _flush(self) -> None:
+        if not self.begun and self._request.transport is not None:
+            self.begun = True
+            self._request.transport.write(self._head)
+
+    def _write(self, data: bytes) -> None:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        if not self.begun:
+            self.begun, data = True, self._head + data
+        if data:
+            transport.write(data)
+
+
+def reset(request: web.BaseRequest) -> web.StreamResponse:
+    """Break the client's connection at once, as a crashed peer does: with a TCP reset."""
+    transport = request.transport
+    if transport is not None:
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    return CLOSED
+
+
+def error_reply(status: int, kind: str, message: str, *extra: tuple[str, str]) -> Reply:
+    """A reply of the gateway's own: JSON in the shape that provider SDKs print, with its length."""
+    body = orjson.dumps({"error": {"message": f"flakestorm gateway: {message}", "type": kind, "code": status}})
+    headers = (("Content-Type", "application/json"), ("Content-Length", str(len(body))), *extra)
+    return Reply(status, headers, body)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

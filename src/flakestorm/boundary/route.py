@@ -1,0 +1,110 @@
+"""Where a request that reached the gateway wants to go, read from its request line alone.
+
+Four ways lead in; every one carries the run token, so that traffic of concurrent agents is told apart::
+
+    /r/TOKEN/p/PROVIDER/REST            a provider's base-URL variable
+    /r/TOKEN/u/SCHEME/AUTHORITY/REST    a hard-coded URL, redirected by the shim
+    http://AUTHORITY/REST               the plain HTTP proxy (token in Proxy-Authorization)
+    CONNECT AUTHORITY                   an opaque tunnel (token in Proxy-Authorization)
+
+Paths and queries are kept byte for byte: signed URLs and odd escapes must reach the upstream as they were written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote
+
+__all__ = ["Lost", "Route", "locate"]
+
+_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?")
+_ABSOLUTE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+
+
+class Lost(Exception):
+    """A request the gateway cannot lead anywhere: the status and the words to answer it with."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status, self.message = status, message
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a request goes.
+
+    Args:
+        token: the run token it came with.
+        way: how it came in: by a base-URL variable, by the shim, as a proxy request, or as a tunnel.
+        url: the absolute upstream URL; for `base` what follows the provider's origin, for `tunnel` `https://HOST:PORT`.
+        provider: for `base`, the provider's name.
+        own: for `tunnel`, whether it leads to the gateway itself.
+    """
+
+    token: str
+    way: Literal["base", "shim", "proxy", "tunnel"]
+    url: str
+    provider: str = ""
+    own: bool = False
+
+
+def locate(method: str, target: str, authorization: str | None, own: Collection[str]) -> Route:
+    """Read a request line.
+
+    Args:
+        method, target: of the request line, unchanged.
+        authorization: the Proxy-Authorization header, if there is one.
+        own: the gateway's own authorities, lower case; a proxied request for one of them is a direct one.
+
+    Raises:
+        Lost: it leads nowhere; carries the status and the message to answer with.
+    """
+    if method == "CONNECT":
+        if not _AUTHORITY.fullmatch(target) or ":" not in target.rpartition("]")[2]:
+            raise Lost(400, f"CONNECT needs HOST:PORT, not {target!r}")
+        if target.lower() in own:
+            return Route("", "tunnel", f"https://{target}", own=True)
+        return Route(_proxy_token(authorization), "tunnel", f"https://{target}")
+    if found := _ABSOLUTE.fullmatch(target):
+        authority = found["authority"].rpartition("@")[2]
+        if authority.lower() in own:
+            return locate(method, found["rest"] or "/", None, own)
+        return Route(_proxy_token(authorization), "proxy", _url(found["scheme"], authority, found["rest"], own))
+    head, _, query = target.partition("?")
+    parts = head.split("/", 6)
+    tail = f"?{query}" if query or target.endswith("?") else ""
+    if len(parts) >= 5 and parts[:2] == ["", "r"] and parts[3] == "p":
+        path = "/".join(parts[5:])
+        return Route(parts[2], "base", (f"/{path}" if len(parts) > 5 else "") + tail, provider=parts[4])
+    if len(parts) >= 6 and parts[:2] == ["", "r"] and parts[3] == "u":
+        rest = (f"/{parts[6]}" if len(parts) > 6 else "") + tail
+        return Route(parts[2], "shim", _url(parts[4], unquote(parts[5]), rest, own))
+    raise Lost(
+        404,
+        "this is flakestorm's gateway; it serves /r/TOKEN/p/PROVIDER/... and /r/TOKEN/u/SCHEME/HOST/..., "
+        "and HTTP proxy requests. Use the URLs that `flakestorm gateway` prints",
+    )
+
+
+def _url(scheme: str, authority: str, rest: str, own: Collection[str]) -> str:
+    if scheme.lower() not in ("http", "https") or not _AUTHORITY.fullmatch(authority):
+        raise Lost(400, f"{scheme}://{authority} is no http or https upstream")
+    if authority.lower() in own:
+        raise Lost(508, f"{authority} is the gateway itself; a request through it would never leave")
+    return f"{scheme.lower()}://{authority}{rest if rest[:1] == '/' else '/' + rest}"
+
+
+def _proxy_token(authorization: str | None) -> str:
+    """The password of `Basic` proxy credentials: the proxy URL is `http://x:TOKEN@127.0.0.1:PORT`."""
+    scheme, _, value = (authorization or "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            pass
+    raise Lost(407, "flakestorm's gateway needs the run token: use the whole proxy URL, http://x:TOKEN@127.0.0.1:PORT")

@@ -1,0 +1,47 @@
+"""Replacing an attribute of somebody else's class, and putting back exactly what was there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Patch"]
+
+
+class Patch:
+    """One attribute of one class, replaced by a wrapper around it.
+
+    Args:
+        owner: the class.
+        name: the attribute; the class must define it itself, so that subclasses keep their own.
+        wrap: makes the replacement of the original.
+    """
+
+    __slots__ = ("_original", "_replacement", "_wrap", "name", "owner")
+
+    def __init__(self, owner: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        self.owner, self.name, self._wrap = owner, name, wrap
+        self._original: Callable[..., Any] | None = None
+        self._replacement: Callable[..., Any] | None = None
+
+    def apply(self) -> None:
+        """Put the wrapper in.
+
+        Raises:
+            AttributeError: this version of the library has no such attribute.
+        """
+        original = vars(self.owner).get(self.name)
+        if original is None:
+            raise AttributeError(f"{self.owner.__module__}.{self.owner.__qualname__} has no {self.name}")
+        self._original, self._replacement = original, self._wrap(original)
+        setattr(self.owner, self.name, self._replacement)
+
+    def revert(self) -> None:
+        """Put the original back. If another tool has wrapped ours since, its wrapper stays, and ours inside it: with no
+        crossing active it passes every call untouched."""
+        if self._replacement is not None and vars(self.owner).get(self.name) is self._replacement:
+            setattr(self.owner, self.name, self._original)
+        self._original = self._replacement = None
+
+    def __repr__(self) -> str:
+        return f"<patch of {self.owner.__module__}.{self.owner.__qualname__}.{self.name}>"

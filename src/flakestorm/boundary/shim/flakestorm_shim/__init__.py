@@ -1,0 +1,30 @@
+"""Leads a launched Python agent's hard-coded URLs to the gateway.
+
+Each HTTP library is patched at the lowest point that still knows the whole request, when it is imported and not before,
+so the library's own redirects, cookies, retries and `response.url` keep seeing the original URL. Calls that go to the
+gateway already (base-URL variables, the HTTP proxy) are not redirected again; they only get the two headers below.
+
+`x-flakestorm-patience-ms` tells the gateway how long the client will wait for bytes. `x-flakestorm-failed` on a reply
+says that the call broke, and how; it is turned into the exception the library raises for that.
+
+The agent must never suffer from this: what cannot be patched is left alone, with one line on stderr.
+"""
+
+from __future__ import annotations
+
+from . import hooks
+
+__all__ = ["start"]
+
+_started: list[str] = []
+
+
+def start(url: str) -> None:
+    """Arrange for every known library to be patched as soon as it is imported.
+
+    Args:
+        url: the run's root on the gateway, `http://127.0.0.1:PORT/r/TOKEN`.
+    """
+    if not _started:
+        _started.append(url)
+        hooks.install(url)

@@ -1,0 +1,115 @@
+"""Commands that judge the agent: `run` and `chaos`, and what they share with `contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from flakestorm import api
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.output import Place, place_for, present, watching
+from flakestorm.engine.events import Report
+from flakestorm.errors import Misuse
+
+__all__ = ["carry_out", "chaos", "how", "min_score_option", "resume_option", "run"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def min_score_option(meaning: str) -> Callable[[F], F]:
+    """`--min-score`, with what it means for this command."""
+    return click.option("--min-score", type=click.FloatRange(min=0, max=100), help=f"Gate: {meaning}.")
+
+
+def resume_option(command: F) -> F:
+    """`--resume REPORT.json`: go on after an interruption."""
+    return click.option(
+        "--resume", type=click.Path(path_type=Path), help="Go on from the JSON report of an interrupted command."
+    )(command)
+
+
+Judge = Callable[[api.Project, api.Options], Report]
+"""A method of the project that judges."""
+
+
+def carry_out(
+    options: Globals, command: str, judge: Judge, min_score: float | None = None, resume: Path | None = None
+) -> int:
+    """Load the config, judge, present; gives the exit code.
+
+    Args:
+        options: the global options.
+        command: its name, for the report's folder.
+        judge: what to do.
+        min_score, resume: the command's own options.
+    """
+    project = api.load(options.config_path)
+    place = place_for(options, project.config, command)
+    with watching(options) as listener:
+        report = judge(project, how(options, place, listener=listener, min_score=min_score, resume=resume))
+    return present(report, place, options)
+
+
+def how(options: Globals, place: Place, **more: Any) -> api.Options:
+    """The global options as the API takes them."""
+    return api.Options(
+        seed=options.seed, trials=options.trials, concurrency=options.concurrency, tapes=place.tapes, **more
+    )
+
+
+@click.command()
+@global_options
+@click.option("--chaos-only", is_flag=True, help="Golden prompts under chaos.")
+@click.option("--chaos-profile", metavar="NAME", help="Golden prompts under this profile (a name or a file).")
+@click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
+@click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
+@click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
+@min_score_option("the least chaos resilience, 0 to 1")
+@resume_option
+def run(
+    options: Globals,
+    chaos_only: bool,
+    chaos_profile: str | None,
+    prompt: int | None,
+    text: str | None,
+    injections: tuple[str, ...],
+    min_score: float | None,
+    resume: Path | None,
+) -> int:
+    """Run golden prompts against the agent: under chaos, or one of them with chosen faults.
+
+    \b
+    flakestorm run --chaos-only
+    flakestorm run --chaos-profile api_outage
+    flakestorm run --prompt 2 --inject 'tool/search#1=error:503'
+    """
+    if injections or prompt is not None or text is not None:
+        if prompt is not None and text is not None:
+            raise Misuse("--prompt and --input both say what to send; give one of them")
+        chosen = text if text is not None else prompt or 0
+        if chaos_only or chaos_profile:
+            raise Misuse(
+                "--inject, --prompt and --input make one run with exactly the faults given; leave out --chaos-..."
+            )
+        return carry_out(
+            options, "run", lambda project, opts: project.inject(chosen, injections, opts), min_score, None
+        )
+    if not (chaos_only or chaos_profile):
+        raise Misuse(
+            "mutations are not available in this version; use --chaos-only or --chaos-profile NAME for golden prompts "
+            "under chaos, --prompt N for one prompt as it is, or `flakestorm contract run`"
+        )
+    return carry_out(options, "run", lambda project, opts: project.chaos(chaos_profile, opts), min_score, resume)
+
+
+@click.command()
+@global_options
+@click.option("--profile", metavar="NAME", help="A profile's name or file; the config's 'chaos' block if absent.")
+@min_score_option("the least chaos resilience, 0 to 1")
+@resume_option
+def chaos(options: Globals, profile: str | None, min_score: float | None, resume: Path | None) -> int:
+    """Run the golden prompts under chaos."""
+    return carry_out(options, "chaos", lambda project, opts: project.chaos(profile, opts), min_score, resume)

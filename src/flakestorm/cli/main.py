@@ -1,0 +1,106 @@
+"""`flakestorm`: finds the command, runs it, and turns every outcome into the right exit code.
+
+0 the gate is met; 1 the agent failed it; 2 usage or configuration; 3 could not be judged; 130 interrupted.
+
+Commands live in modules of their own that are imported only when called for, so `flakestorm --help` stays quick; their
+one-line descriptions are kept here for the same reason (a test compares the two).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.errors import FlakestormError, WorldFailed
+from flakestorm.version import __version__
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("setup:init", "Write a commented starter config."),
+    "demo": ("demo:demo", "Run the bundled agent, tools and model end to end; no key, no network."),
+    "run": ("judge:run", "Run golden prompts against the agent, under chaos or with chosen faults."),
+    "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
+    "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
+    "verify": ("setup:verify", "Check that agent, boundary and reset are reachable and working."),
+    "profiles": ("setup:profiles", "List the built-in chaos profiles."),
+    "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
+    "tapes": ("tapes:tapes", "Show recorded tapes."),
+}
+"""Command name -> (module:attribute in this package, one-line description)."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are first needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"flakestorm.cli.{module}"), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from flakestorm.core.registry import nearest
+
+            close = nearest(args[0], COMMANDS) if args else None
+            hint = f" Did you mean '{close}'?" if close and "Did you mean" not in error.message else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="flakestorm")
+@global_options
+def cli(_: Globals) -> None:
+    """Break an AI agent's world on purpose and see, with evidence, whether it keeps its promises."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """The entry point of the console script; never returns."""
+    sys.exit(_run(args))
+
+
+def _run(args: list[str] | None) -> int:
+    try:
+        result = cli.main(args=args, prog_name="flakestorm", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except FlakestormError as error:
+        click.echo(f"error: {error}", err=True)
+        return 3 if isinstance(error, WorldFailed) else 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say no more
+        return 0
+    except Exception as error:
+        if os.environ.get("FLAKESTORM_DEBUG"):
+            raise
+        click.echo(
+            f"internal error: {type(error).__name__}: {error}\n"
+            "This is a defect in flakestorm, not in your agent; nothing was judged. "
+            "Set FLAKESTORM_DEBUG=1 to see where it happened.",
+            err=True,
+        )
+        return 3
+    return result if isinstance(result, int) else 0

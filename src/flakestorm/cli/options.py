@@ -1,0 +1,86 @@
+"""The options every command takes, before or after the command's name; the later one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from flakestorm.errors import Misuse
+
+__all__ = ["FORMATS", "Globals", "global_options"]
+
+T = TypeVar("T")
+
+FORMATS = ("html", "json", "terminal")
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """What the global options said; None where they said nothing."""
+
+    config: Path | None = None
+    quiet: bool | None = None
+    output: Path | None = None
+    format: str | None = None
+    seed: int | None = None
+    trials: int | None = None
+    concurrency: int | None = None
+    executor: str | None = None
+    no_color: bool | None = None
+
+    @property
+    def config_path(self) -> Path:
+        """The config file: what -c said, else flakestorm.yaml in the current folder."""
+        return self.config or Path("flakestorm.yaml")
+
+
+_NAMES = tuple(f.name for f in fields(Globals))
+
+
+def global_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the global options to a group or command, which is then called with a `Globals` first."""
+    options = [
+        click.option("-c", "--config", type=click.Path(path_type=Path), help="Config file (flakestorm.yaml)."),
+        click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
+        click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file."),
+        click.option("--format", type=click.Choice(FORMATS), help="Form of the report."),
+        click.option("--seed", type=int, help="Every random choice follows from it."),
+        click.option("--trials", type=click.IntRange(min=1), help="Runs of each cell."),
+        click.option("--concurrency", type=click.IntRange(1, 100), help="Runs under way at once."),
+        click.option("--executor", type=click.Choice(["local", "ray"]), help="Where runs are carried out (local)."),
+        click.option("--no-color", is_flag=True, default=None, help="No colour, no styling."),
+    ]
+
+    @wraps(command)
+    def with_globals(**params: object) -> T:
+        own = {name: value for name, value in params.items() if name not in _NAMES}
+        return command(_gather(click.get_current_context()), **own)
+
+    for option in reversed(options):
+        option(with_globals)
+    return with_globals
+
+
+def _gather(ctx: click.Context) -> Globals:
+    """What was said to this command and to the groups it was called through, the nearest having the last word.
+
+    Raises:
+        Misuse: an executor was asked for that this version does not have.
+    """
+    found = Globals()
+    chain: list[click.Context] = []
+    at: click.Context | None = ctx
+    while at is not None:
+        chain.append(at)
+        at = at.parent
+    for context in reversed(chain):
+        said = {name: context.params[name] for name in _NAMES if context.params.get(name) is not None}
+        found = replace(found, **said)
+    if found.executor == "ray":
+        raise Misuse("the executor 'ray' is not available in this version; use --executor local")
+    return found

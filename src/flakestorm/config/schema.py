@@ -1,0 +1,56 @@
+"""The JSON Schema of `flakestorm.yaml`, for editors and for `flakestorm schema`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flakestorm.config.model import Config
+
+__all__ = ["schema"]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """The schema, as plain data.
+
+    It describes files before `${VAR}` is expanded, and what loading accepts beyond the models: a key without a value
+    has its default, and `context_attacks` may be a mapping keyed by type.
+    """
+    made = Config.model_json_schema(by_alias=True)
+    for block in (made, *made.get("$defs", {}).values()):
+        required = set(block.get("required", ()))
+        for name, key in block.get("properties", {}).items():
+            if name == "context_attacks":
+                _also_by_type(key, made["$defs"]["ContextAttack"])
+            if name not in required:
+                _or_nothing(key)
+    made["title"] = "flakestorm.yaml"
+    made["description"] = "Configuration of flakestorm, which breaks an AI agent's world on purpose and judges it."
+    return {"$schema": DIALECT, **made}
+
+
+def _also_by_type(key: dict[str, Any], attack: dict[str, Any]) -> None:
+    properties = {name: value for name, value in attack["properties"].items() if name != "type"}
+    entry = {"type": ["object", "boolean", "null"], "properties": properties, "additionalProperties": False}
+    kinds = attack["properties"]["type"]["anyOf"][0]["enum"]
+    listed = {"type": key.pop("type"), "items": key.pop("items")}
+    key["anyOf"] = [
+        listed,
+        {"type": "object", "properties": dict.fromkeys(kinds, entry), "additionalProperties": entry},
+    ]
+
+
+def _or_nothing(key: dict[str, Any]) -> None:
+    """Let null stand for the default; what is said about the key stays on the outside."""
+    if "anyOf" in key:
+        if {"type": "null"} not in key["anyOf"]:
+            key["anyOf"] = [*key["anyOf"], {"type": "null"}]
+        return
+    about: dict[str, Any] = {name: key.pop(name) for name in ("title", "description", "default") if name in key}
+    inner = dict(key)
+    if not inner:
+        key.update(about)
+        return
+    key.clear()
+    key.update({"anyOf": [inner, {"type": "null"}], **about})

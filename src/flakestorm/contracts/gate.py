@@ -1,0 +1,184 @@
+"""Scores and the gate: what a command's cells add up to, and its exit code.
+
+Exit codes: 1 when the agent failed the gate; else 3 when an applicable invariant has no conclusive run in some
+scenario, or nothing was judged at all; else 0. Inconclusive runs next to conclusive ones spoil nothing: a probabilistic
+fault need not fire every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flakestorm.config.model import Severity
+from flakestorm.contracts.cells import Cell, CellRate, rates
+from flakestorm.core.verdict import Outcome
+from flakestorm.stats.intervals import Rate, Weighed, weighted_rate
+
+__all__ = ["SEVERITY_WEIGHTS", "Ruling", "ScoreNumbers", "contract_gate", "contract_score", "run_score", "score_gate"]
+
+SEVERITY_WEIGHTS: Mapping[Severity, int] = {"critical": 3, "high": 2, "medium": 1, "low": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreNumbers:
+    """A score with the evidence behind it.
+
+    Args:
+        value, low, high: the score and its 95% interval, on one scale; None where nothing was conclusive.
+        passed, conclusive, inconclusive: counts of what it rests on.
+        critical_failed: whether a cell of critical severity fails.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    passed: int
+    conclusive: int
+    inconclusive: int
+    critical_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a gate decided.
+
+    Args:
+        exit_code: 0, 1 or 3; verdict: the same in words.
+        headline: one sentence that says why.
+        failing: cells below their `min_pass_rate`, most severe first. They need not have decided the gate.
+        unjudged: (invariant, scenario) pairs without a conclusive run.
+    """
+
+    exit_code: Literal[0, 1, 3]
+    verdict: Outcome
+    headline: str
+    failing: tuple[CellRate, ...]
+    unjudged: tuple[tuple[str, str], ...]
+
+
+def contract_score(cells: Iterable[Cell]) -> ScoreNumbers:
+    """Contract resilience: sum(cell pass rate x weight) / sum(weight) x 100 over conclusive cells, rounded to 2.
+
+    The counts are of judged cells, one per run. The interval takes the run as what is independent, since all
+    invariants of a scenario are judged on the same runs.
+    """
+    cells = list(cells)
+    conclusive = {(r.scenario, r.invariant, r.prompt): r.conclusive for r in rates(cells)}
+    rate = weighted_rate(
+        Weighed(
+            c.verdict.outcome == "pass",
+            SEVERITY_WEIGHTS[c.severity] / conclusive[c.scenario, c.invariant, c.prompt],
+            c.run,
+        )
+        for c in cells
+        if c.verdict.conclusive
+    )
+    passed = sum(c.verdict.outcome == "pass" for c in cells)
+    judged = sum(conclusive.values())
+    return _numbers(rate, 100, 2, passed, judged, len(cells) - judged, critical_failed=_critical_failed(cells))
+
+
+def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], float] | None = None) -> ScoreNumbers:
+    """Robustness and chaos resilience, 0..1: sum of passed weights / sum of weights of conclusive tests, to 4 places.
+
+    A test is a run. It fails when any invariant fails on it, passes when it has conclusive verdicts and all of them
+    are passes, and is inconclusive otherwise.
+
+    Args:
+        cells: the judged cells.
+        weights: of runs by `Cell.run`, above 0; 1 where not given.
+    """
+    cells = list(cells)
+    runs: dict[tuple[str, int, int], set[Outcome]] = {}
+    for cell in cells:
+        runs.setdefault(cell.run, set()).add(cell.verdict.outcome)
+    judged = {run: "fail" not in said for run, said in runs.items() if said != {"inconclusive"}}
+    rate = weighted_rate(Weighed(ok, (weights or {}).get(run, 1.0), run) for run, ok in judged.items())
+    passed, inconclusive = sum(judged.values()), len(runs) - len(judged)
+    return _numbers(rate, 1, 4, passed, len(judged), inconclusive, critical_failed=_critical_failed(cells))
+
+
+def _numbers(
+    rate: Rate | None,
+    scale: int,
+    places: int,
+    passed: int,
+    conclusive: int,
+    inconclusive: int,
+    *,
+    critical_failed: bool,
+) -> ScoreNumbers:
+    value, low, high = (None, None, None) if rate is None else (rate.value, rate.low, rate.high)
+
+    def on_scale(x: float | None) -> float | None:
+        return None if x is None else round(x * scale, places)
+
+    return ScoreNumbers(
+        on_scale(value), on_scale(low), on_scale(high), passed, conclusive, inconclusive, critical_failed
+    )
+
+
+def _critical_failed(cells: Iterable[Cell]) -> bool:
+    return any(r.failing and r.severity == "critical" for r in rates(cells))
+
+
+def contract_gate(cells: Iterable[Cell], *, min_score: float | None = None) -> Ruling:
+    """The gate of `contract run`: a failing critical cell fails it, and so does any failing cell.
+
+    Args:
+        cells: everything that was judged.
+        min_score: 0..100; where given, the contract score decides about cells that are not critical.
+    """
+    cells = list(cells)
+    return _rule(cells, contract_score(cells), min_score)
+
+
+def score_gate(cells: Iterable[Cell], score: ScoreNumbers, *, min_score: float = 0.0) -> Ruling:
+    """The gate of `run` and `chaos`: a failing critical cell fails it, and so does a score below `min_score`.
+
+    Args:
+        cells: everything that was judged.
+        score: of these cells; min_score: on its scale.
+    """
+    return _rule(list(cells), score, min_score)
+
+
+def _rule(cells: Sequence[Cell], score: ScoreNumbers, min_score: float | None) -> Ruling:
+    by_cell = rates(cells)
+    failing = tuple(sorted((r for r in by_cell if r.failing), key=lambda r: -SEVERITY_WEIGHTS[r.severity]))
+    judged = {(r.invariant, r.scenario) for r in by_cell if r.conclusive}
+    unjudged = tuple(
+        dict.fromkeys((r.invariant, r.scenario) for r in by_cell if (r.invariant, r.scenario) not in judged)
+    )
+
+    def ruling(exit_code: Literal[0, 1, 3], headline: str) -> Ruling:
+        verdict: Outcome = {0: "pass", 1: "fail", 3: "inconclusive"}[exit_code]  # type: ignore[assignment]
+        return Ruling(exit_code, verdict, headline, failing, unjudged)
+
+    if failing and (min_score is None or failing[0].severity == "critical"):
+        more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
+        return ruling(1, f"a promise was broken: {_in_words(failing[0])}{more}")
+    if min_score is not None and score.value is not None and score.value < min_score:
+        return ruling(1, f"the score {score.value:g} is below the {min_score:g} asked for")
+    if not cells:
+        return ruling(3, "nothing was judged: no invariant applied to any run")
+    if unjudged:
+        reasons = {(r.invariant, r.scenario): r.reason for r in reversed(by_cell)}
+        invariant, scenario = unjudged[0]
+        more = f" (and {len(unjudged) - 1} more)" if len(unjudged) > 1 else ""
+        return ruling(3, f"{invariant} could not be judged in scenario {scenario}: {reasons[unjudged[0]]}{more}")
+    tolerated = f", {_count(len(failing))} failed and the score allows it" if failing else ""
+    return ruling(
+        0, f"the gate was met: {_count(sum(not r.failing for r in by_cell if r.conclusive))} passed{tolerated}"
+    )
+
+
+def _count(cells: int) -> str:
+    return f"{cells} cell{'' if cells == 1 else 's'}"
+
+
+def _in_words(cell: CellRate) -> str:
+    runs = f", {cell.passed} of {cell.conclusive} runs passed" if cell.conclusive > 1 else ""
+    return f"{cell.invariant} ({cell.severity}) in scenario {cell.scenario}, prompt {cell.prompt}{runs}: {cell.reason}"

@@ -1,0 +1,179 @@
+"""The judge: one invariant, one finished run, one verdict. Everything that holds for all types is decided here, once.
+
+A check answers only its own question. Around it stand the rules that keep verdicts honest, in this order:
+
+1. `when`: a rule for a situation that the scenario does not plan does not apply (None). Planned but not fired is
+   inconclusive: the situation was not there to be judged.
+2. An agent that could not be reached was not tested: inconclusive.
+3. No output because of an agent error: rules that require something fail, with the agent's own error as the reason;
+   rules that forbid something are inconclusive, for a dead agent forbears everything. Rules on the tape still count
+   what is on it.
+4. A check that raises is inconclusive, never a pass.
+5. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
+6. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterable
+
+from flakestorm.config.model import Invariant
+from flakestorm.contracts import output, safety, trajectory
+from flakestorm.contracts.base import Check, Demand, RunView, applies, demands, invariants, on_tape, settings, vets
+from flakestorm.contracts.evidence import plain
+from flakestorm.contracts.trajectory import tools_seen
+from flakestorm.core.registry import nearest
+from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
+from flakestorm.errors import Misuse
+
+__all__ = ["BUILT_IN", "demand", "judge", "prepare"]
+
+BUILT_IN = (output, trajectory, safety)
+"""The modules whose import registers the built-in types."""
+
+_log = logging.getLogger(__name__)
+
+
+def prepare(specs: Iterable[Invariant]) -> None:
+    """Look over invariants before anything is run.
+
+    Raises:
+        Misuse: a type is not available in this version, or lacks a setting, or a setting makes no sense. The message
+            names the invariant.
+    """
+    for spec in specs:
+        name = f"invariant {spec.id or spec.type!r}"
+        _check_of(spec.type)
+        missing = [field for field in settings.get(spec.type, ()) if getattr(spec, field) in (None, "", [])]
+        if missing:
+            raise Misuse(f"{name}: type {spec.type!r} needs {' and '.join(map(repr, missing))}")
+        if spec.type in vets:
+            try:
+                vets[spec.type](spec)
+            except Misuse as error:
+                raise Misuse(f"{name}: {error}") from error
+
+
+def judge(spec: Invariant, run: RunView) -> Verdict | None:
+    """What this invariant says about this run, or None when it does not apply to it.
+
+    Raises:
+        Misuse: the invariant's type is not available in this version.
+    """
+    check = _check_of(spec.type)
+    if not _planned(spec, run):
+        return None
+    if run.error is not None and run.error.kind == "unreachable":
+        return inconclusive(f"the agent could not be reached: {run.error.message}")
+    if idle := _not_in_force(spec, run):
+        return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
+    verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
+    if verdict.outcome == "pass" and run.chaos and not run.ledger.fired:
+        return inconclusive(f"no planned fault fired; {_what_happened(run)} (otherwise: pass, {verdict.reason})")
+    return verdict
+
+
+def demand(spec: Invariant) -> Demand:
+    """What this invariant, negation included, asks of an output; see `base.demands`."""
+    found = demands.get(spec.type, "requires")
+    plain_demand = found(spec) if callable(found) else found
+    if not spec.negate or plain_demand == "run":
+        return plain_demand
+    return "forbids" if plain_demand == "requires" else "requires"
+
+
+def _check_of(name: str) -> Check:
+    known = invariants.names()
+    if name in known:
+        return invariants.get(name)
+    close = nearest(name, known)
+    guess = f"did you mean {close!r}? " if close else ""
+    raise Misuse(
+        f"invariant type {name!r} is not available in this version; {guess}available: {', '.join(sorted(known))}"
+    )
+
+
+def _planned(spec: Invariant, run: RunView) -> bool:
+    """Whether the scenario plans the situation that `when`, or the type itself, is about."""
+    if spec.type in applies and not applies[spec.type](spec, run):
+        return False
+    ledger = run.ledger
+    match spec.when:
+        case "always":
+            return True
+        case "no_chaos":
+            return not run.chaos
+        case "any_chaos_active":
+            return run.chaos
+        case "llm_faults_active":
+            return ledger.llms_planned > 0 or ledger.fired_in("llm")
+        case "tool_faults_active":
+            # A context attack hides in a tool's result or somewhere else; until it fires nobody knows where.
+            undecided = ledger.planned > ledger.tools_planned + ledger.llms_planned and not ledger.fired_in("context")
+            return ledger.tools_planned > 0 or _tool_fired(run) or undecided
+
+
+def _not_in_force(spec: Invariant, run: RunView) -> str:
+    """The faults that `when` waits for, where none of them fired; empty when the rule is in force."""
+    match spec.when:
+        case "tool_faults_active" if not _tool_fired(run):
+            return "the planned tool faults"
+        case "llm_faults_active" if not run.ledger.fired_in("llm"):
+            return "the planned model faults"
+        case "any_chaos_active" if not run.ledger.fired:
+            return "the planned faults"
+    return ""
+
+
+def _tool_fired(run: RunView) -> bool:
+    ledger = run.ledger
+    in_results = any(f.family == "context" and f.site.kind in ("tool", "mcp", "http") for f in ledger.fired)
+    return in_results or ledger.fired_in("tool", "mcp")
+
+
+def _asked(spec: Invariant, run: RunView, check: Check) -> Verdict:
+    """What the check says, negated where asked for; inconclusive where it crashed or gave no verdict."""
+    try:
+        verdict: object = check(spec, run)
+    except Exception as error:  # a checker is anybody's code, and its crash must not pass for a verdict
+        _log.debug("the check of invariant %s crashed", spec.id or spec.type, exc_info=True)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return inconclusive(
+            f"check crashed: {type(error).__name__}: {plain(str(error), 300)} "
+            f"(in {frame.name}, {frame.filename}:{frame.lineno})"
+        )
+    if isinstance(verdict, bool):
+        verdict = passed("the check returned True") if verdict else failed("the check returned False")
+    if not isinstance(verdict, Verdict):
+        return inconclusive(f"the check returned {plain(repr(verdict))}; it must return a Verdict or a bool")
+    return verdict.negated() if spec.negate else verdict
+
+
+def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:
+    wanted, error = demand(spec), str(run.error)
+    if wanted == "run":
+        return _asked(spec, run, check)
+    if spec.type in on_tape:
+        seen = _asked(spec, run, check)
+        if wanted == "requires" and seen.outcome == "fail":
+            return failed(f"{error}; {seen.reason}")
+        if wanted == "forbids" and seen.outcome == "pass":
+            return inconclusive(f"the agent did not finish: {error}; until then: {seen.reason}")
+        return seen
+    if wanted == "requires":
+        return failed(error)
+    return inconclusive(f"the agent gave no output to judge: {error}")
+
+
+def _what_happened(run: RunView) -> str:
+    """Which calls the run made, so that a fault that did not fire can be mended."""
+    if not run.exchanges:
+        return (
+            "nothing crossed the boundary: check that the agent calls anything, and that it is launched by agent.start "
+            "or sends its traffic through flakestorm gateway"
+        )
+    others = dict.fromkeys(f"{x.kind}/{plain(x.name, 60)}" for x in run.exchanges if x.kind not in ("tool", "mcp"))
+    more = f" and {len(others) - 10} more" if len(others) > 10 else ""
+    return tools_seen(run) + (f"; also called: {', '.join(list(others)[:10])}{more}" if others else "")

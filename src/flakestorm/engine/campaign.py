@@ -1,0 +1,123 @@
+"""A campaign: one judging command from plan to report.
+
+It owns what has finished so far, so that an interruption loses nothing: `execute` may be cancelled at any moment and
+`report` still tells everything that ended before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from flakestorm.contracts.matrix import prepare
+from flakestorm.engine.events import Listener, Note, Planned, Report, ScenarioInfo
+from flakestorm.engine.plan import Plan
+from flakestorm.engine.ports import World
+from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.score import Gate, assemble
+from flakestorm.errors import AgentUnreachable
+from flakestorm.faults.schedule import Schedule
+from flakestorm.version import __version__
+
+__all__ = ["Campaign"]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """One judging command.
+
+    Args:
+        plan: what to run.
+        runner: what runs it.
+        gate: when it fails.
+        world, listener: time, and who is told.
+        config, agent: for the report: path of the config file, the agent in a few words.
+        earlier: runs of an earlier, interrupted campaign with the same plan and seed; they are not run again.
+    """
+
+    plan: Plan
+    runner: Runner
+    gate: Gate
+    world: World
+    listener: Listener
+    config: str = ""
+    agent: str = ""
+    earlier: tuple[Judged, ...] = ()
+    _done: dict[str, Judged] = field(default_factory=dict)
+    _notes: list[str] = field(default_factory=list)
+    _started_s: float = 0.0
+    _started_at: str = ""
+
+    async def execute(self) -> None:
+        """Start the agent, make every run, then the control runs that failures call for.
+
+        An agent that cannot be reached ends the campaign with nothing judged; the report says why.
+
+        Raises:
+            Misuse: the plan names faults or invariants that are not available; nothing has been started then.
+        """
+        prepare(self.plan.invariants)
+        self.runner.prepare(self.plan.scenarios)
+        self._started_s, self._started_at = self.world.monotonic(), self.world.now()
+        self._done = {judged.trial.run: judged for judged in self.earlier}
+        todo = [trial for trial in self.plan.trials if trial.run not in self._done]
+        self.listener(Planned(self.plan.command, len(todo)))
+        try:
+            await self.runner.agent.start()
+        except AgentUnreachable as error:
+            self._note(f"the agent could not be reached: {error}")
+            return
+        await self.runner.carry_out(todo, self._finish)
+        controls = self.plan.controls(self._unexplained())
+        if controls:
+            await self.runner.carry_out(controls, self._finish)
+
+    @property
+    def finished(self) -> list[Judged]:
+        """The runs that have ended, controls included, in plan order."""
+        return sorted(self._done.values(), key=lambda judged: judged.trial.run)
+
+    def report(self, *, interrupted: bool = False) -> Report:
+        """What is known now: scores, verdict, cells and runs in plan order."""
+        order = self.finished
+        judgement = assemble(self.plan, order, self.gate, interrupted=interrupted, notes=tuple(self._notes))
+        return Report(
+            command=self.plan.command,
+            verdict=judgement.verdict,
+            exit_code=judgement.exit_code,
+            headline=judgement.headline,
+            seed=self.runner.seed,
+            started_at=self._started_at or self.world.now(),
+            duration_ms=round((self.world.monotonic() - self._started_s) * 1000, 1) if self._started_at else 0.0,
+            scores=judgement.scores,
+            cells=judgement.cells,
+            runs=tuple(judged.run for judged in order),
+            scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in self.plan.scenarios),
+            invariants=judgement.invariants,
+            prompts=self.plan.prompts,
+            notes=judgement.notes,
+            interrupted=interrupted,
+            config=self.config,
+            agent=self.agent,
+            version=__version__,
+        )
+
+    def _finish(self, judged: Judged) -> None:
+        self._done[judged.trial.run] = judged
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self.listener(Note(text))
+
+    def _unexplained(self) -> Iterable[int]:
+        """Prompts that failed under chaos and were never run without it: is chaos the cause at all?
+
+        Rules that hold only under chaos (`when`) have nothing to be compared with.
+        """
+        controlled = {j.trial.prompt for j in self._done.values() if not j.trial.scenario.chaos}
+        return {
+            judged.trial.prompt
+            for judged in self._done.values()
+            if judged.trial.scenario.chaos and judged.trial.prompt not in controlled
+            if any(i.when == "always" and verdict.outcome == "fail" for i, verdict in judged.verdicts)
+        }

@@ -1,0 +1,83 @@
+"""Compiling and running pattern files.
+
+RE2 decides in linear time, whatever the text is, which patterns of a set occur at all. Where google-re2 is not
+installed the same patterns run on Python's `re`: they are written in the syntax both understand, and with `re.ASCII`
+the classes mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+import yaml
+
+__all__ = ["Matcher", "encodable", "near_words", "rows_of"]
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_MEMORY_BYTES = 64 << 20
+
+
+class Matcher:
+    """Patterns that are asked all at once.
+
+    Args:
+        patterns: in RE2 syntax.
+        re2: the module `re2`, or None to use Python's `re`.
+    """
+
+    def __init__(self, patterns: Iterable[str], *, re2: Any = ...) -> None:
+        module = _re2() if re2 is ... else re2
+        sources = list(patterns)
+        self._set: Any = None
+        if module is None:
+            self.compiled: list[Any] = [re.compile(source, re.ASCII) for source in sources]
+            return
+        options = module.Options()
+        options.max_mem = _MAX_MEMORY_BYTES
+        options.log_errors = False
+        self.compiled = [module.compile(source, options) for source in sources]
+        self._set = module.Set.SearchSet(options)
+        for source in sources:
+            self._set.Add(source)
+        self._set.Compile()
+        self._set.Match("the automaton is built on first use")
+
+    def occurring(self, text: str) -> list[int]:
+        """The indexes of the patterns that occur in the text, ascending. The text must be encodable as UTF-8."""
+        if self._set is None:
+            return [index for index, pattern in enumerate(self.compiled) if pattern.search(text)]
+        return sorted(self._set.Match(text) or ())  # None, not [], where nothing occurs
+
+
+def rows_of(file: str) -> list[dict[str, Any]]:
+    """The entries of a pattern file of this package."""
+    data = resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = yaml.load(data, Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
+    return rows
+
+
+def near_words(words: list[str] | None) -> re.Pattern[str] | None:
+    """A pattern that finds any of these words as whole words, in any case; None for no words."""
+    if not words:
+        return None
+    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, words)) + r")(?!\w)", re.IGNORECASE)
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8, replaced one for one, so that positions stay."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return text
+
+
+def _re2() -> Any:
+    try:
+        import re2
+    except ImportError:
+        return None
+    return re2

@@ -1,0 +1,368 @@
+"""The same report for people at a terminal, and for logs: a progress bar while it runs, a summary at the end.
+
+Everything is shown as literal text: control characters are made visible, so no agent can colour, move or title the
+reader's terminal, and nothing is interpreted as markup. Without a terminal there is no colour, no bar and no box that
+the encoding cannot hold. `rich` is imported when something is drawn, because commands that draw nothing should not
+pay for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from flakestorm.engine.events import (
+    CellResult,
+    Event,
+    Finished,
+    Note,
+    Planned,
+    Report,
+    RunFinished,
+    RunResult,
+)
+from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.text import one_line, unbroken
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Progress", "progress", "summary", "text"]
+
+SYMBOL = {"pass": "✓", "part": "◐", "fail": "✕", "open": "?", "none": "–"}
+ASCII_SYMBOL = {"pass": "+", "part": "~", "fail": "x", "open": "?", "none": "-"}
+STYLE = {"pass": "green", "part": "yellow", "fail": "bold red", "open": "magenta", "none": "bright_black"}
+MARK: dict[str, Mark] = {"pass": "pass", "fail": "fail", "inconclusive": "open"}
+PLAIN_WIDTH = 120
+"""Columns where nobody says: a log or a pipe."""
+
+
+def summary(
+    report: Report,
+    *,
+    stream: TextIO | None = None,
+    color: bool = True,
+    limit: int = 10,
+    files: Sequence[Path | str] = (),
+) -> None:
+    """Print the report.
+
+    Args:
+        stream: where to (standard output).
+        color: False for none; else there is colour if the stream is a terminal and the environment (`NO_COLOR`,
+            `TERM=dumb`) does not object.
+        limit: how many cells that did not pass are told in full.
+        files: the reports that were written, for the last lines.
+    """
+    out = sys.stdout if stream is None else stream
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if _is_terminal(out) else PLAIN_WIDTH
+    drawn = text(
+        report,
+        width=width,
+        color=color and _wants_color(out),
+        ascii_only=not _can_encode(encoding),
+        limit=limit,
+        files=files,
+    )
+    out.write(drawn.encode(encoding, "backslashreplace").decode(encoding))
+    out.flush()
+
+
+def text(
+    report: Report,
+    *,
+    width: int = PLAIN_WIDTH,
+    color: bool = False,
+    ascii_only: bool = False,
+    limit: int = 10,
+    files: Sequence[Path | str] = (),
+) -> str:
+    """What `summary` prints, for a terminal of that many columns."""
+    canvas = _Canvas(width=max(width, 20), color=color, symbols=ASCII_SYMBOL if ascii_only else SYMBOL)
+    _verdict(canvas, report)
+    _scores(canvas, report)
+    _map(canvas, grid_of(report))
+    _broken(canvas, report, limit)
+    for note in report.notes:
+        canvas.say("note", f"note: {one_line(note, 1000)}")
+    for file in files:
+        canvas.command(f"report: {unbroken(str(file))}")
+    return canvas.text()
+
+
+class _Canvas:
+    """A string that rich draws into. Texts are taken literally: no markup, emoji codes or highlighting."""
+
+    def __init__(self, *, width: int, color: bool, symbols: dict[str, str]) -> None:
+        from rich.console import Console
+
+        self.width, self.symbols, self._file = width, symbols, StringIO()
+        self.console: Console = Console(
+            file=self._file,
+            width=width,
+            force_terminal=color,
+            color_system="standard" if color else None,
+            no_color=not color,
+            legacy_windows=False,
+            safe_box=True,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            _environ={},
+        )
+        self.ascii_only = symbols is ASCII_SYMBOL
+
+    def say(self, style: str, text: str, *, indent: int = 0) -> None:
+        """One paragraph, wrapped at the width and indented."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        self.console.print(Padding(Text(text, style=_STYLES.get(style, style)), (0, 0, 0, indent)))
+
+    def command(self, text: str, *, indent: int = 0) -> None:
+        """One line that is never wrapped, so that it can be copied."""
+        from rich.text import Text
+
+        self.console.print(Text(" " * indent + text, style="cyan"), soft_wrap=True)
+
+    def draw(self, thing: Any) -> None:
+        self.console.print(thing)
+
+    def gap(self) -> None:
+        self.console.print()
+
+    def text(self) -> str:
+        return "".join(f"{line.rstrip()}\n" for line in self._file.getvalue().splitlines())
+
+
+_STYLES = {"note": "yellow", "quiet": "bright_black", "plain": "", "heading": "bold"}
+
+
+def _verdict(canvas: _Canvas, report: Report) -> None:
+    mark = MARK[report.verdict]
+    canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {report.verdict.upper()}  {one_line(report.headline, 1000)}")
+    facts = [f"{len(report.runs)} runs", f"{report.duration_ms / 1000:.1f} s", f"seed {report.seed}"]
+    if report.interrupted:
+        facts.append("interrupted: only what had finished is shown")
+    separator = ", " if canvas.ascii_only else " · "
+    canvas.say("quiet", f"{one_line(report.command, 80)}: {separator.join(facts)}")
+
+
+def _scores(canvas: _Canvas, report: Report) -> None:
+    if report.scores:
+        canvas.gap()
+    width = max((len(one_line(name, 40)) for name in report.scores), default=0)
+    for name, score in report.scores.items():
+        full = scale_of(name, score)
+        digits = 2 if full == 100 else 3
+        value = "no data" if score.value is None else f"{score.value:.{digits}f}"
+        if score.low is not None and score.high is not None:
+            value += f" [{score.low:.{digits}f}, {score.high:.{digits}f}]"
+        counts = f"{score.passed} of {score.conclusive} passed"
+        counts += f", {score.inconclusive} inconclusive" if score.inconclusive else ""
+        counts += ", a critical invariant failed" if score.critical_failed else ""
+        canvas.say("plain", f"{one_line(name, 40):<{width}}  {value}  ({counts})")
+
+
+def _map(canvas: _Canvas, grid: Grid) -> None:
+    """The heat map: scenarios down and invariants across, turned if only that fits, else as a list."""
+    if not grid.rows or not grid.invariants:
+        return
+    canvas.gap()
+    names = [one_line(row[0].scenario.name, 40) for row in grid.rows]
+    heads = [one_line(invariant.id, 40) for invariant in grid.invariants]
+    marks = [[(square.mark, f"{canvas.symbols[square.mark]} {square.rate}") for square in row] for row in grid.rows]
+    turned = [list(column) for column in zip(*marks, strict=True)]
+    if _columns(names, heads, marks) <= canvas.width:
+        _table(canvas, "scenario", names, heads, marks)
+    elif _columns(heads, names, turned) <= canvas.width:
+        _table(canvas, "invariant", heads, names, turned)
+    else:
+        for name, row in zip(names, marks, strict=True):
+            canvas.say("heading", name)
+            for head, (mark, text) in zip(heads, row, strict=True):
+                canvas.say(STYLE[mark], f"{text}  {head}", indent=2)
+
+
+def _columns(names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]) -> int:
+    from rich.cells import cell_len
+
+    first = max(map(cell_len, (*names, "invariant")))
+    return first + sum(
+        2 + max(cell_len(head), *(cell_len(row[at][1]) for row in marks)) for at, head in enumerate(heads)
+    )
+
+
+def _table(
+    canvas: _Canvas, corner: str, names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+    table.add_column(Text(corner), no_wrap=True)
+    for head in heads:
+        table.add_column(Text(head), no_wrap=True)
+    for name, row in zip(names, marks, strict=True):
+        table.add_row(Text(name), *(Text(text, style=STYLE[mark]) for mark, text in row))
+    canvas.draw(table)
+
+
+def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
+    """The cells that did not pass, the worst first; those that differ only in the run stand together as one."""
+    runs = {run.id: run for run in report.runs}
+    groups: dict[tuple[str, str, str], list[CellResult]] = {}
+    for cell in worst_first(report.cells):
+        groups.setdefault((cell.scenario, cell.invariant, cell.verdict), []).append(cell)
+    for cells in list(groups.values())[:limit]:
+        canvas.gap()
+        _cell(canvas, cells, runs.get(cells[0].run))
+    if len(groups) > limit:
+        canvas.gap()
+        canvas.say(
+            "quiet", f"and {len(groups) - limit} more that did not pass; the HTML and JSON reports have them all"
+        )
+    if groups:
+        canvas.gap()
+
+
+def _cell(canvas: _Canvas, cells: list[CellResult], run: RunResult | None) -> None:
+    cell, mark = cells[0], MARK[cells[0].verdict]
+    times = "1 run" if len(cells) == 1 else f"{len(cells)} runs"
+    joint = "x" if canvas.ascii_only else "×"
+    title = f"{one_line(cell.scenario, 60)} {joint} {one_line(cell.invariant, 60)}"
+    canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {title}  ({cell.severity}, {times})")
+    canvas.say("plain", one_line(cell.reason, 400), indent=2)
+    if cell.also_fails_without_chaos:
+        canvas.say("plain", "also fails without chaos: chaos is not the cause", indent=2)
+    if run is None:
+        return
+    if cell.verdict == "fail":
+        canvas.say("quiet", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
+        said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
+        canvas.say("quiet", said, indent=2)
+    if run.planned or run.fired:
+        canvas.say("quiet", f"faults: {_faults(run)}", indent=2)
+    if run.reproduce:
+        canvas.command(unbroken(run.reproduce), indent=2)
+
+
+def _faults(run: RunResult) -> str:
+    fired = [one_line(f"{f.site} {f.mode}" + (f" ({f.detail})" if f.detail else ""), 160) for f in run.fired[:4]]
+    if len(run.fired) > 4:
+        fired.append(f"{len(run.fired) - 4} more")
+    if not fired:
+        seen = f"; tools seen: {one_line(', '.join(run.seen), 200)}" if run.seen else ""
+        return f"none of {run.planned} planned fired{seen}"
+    masked = f"; masked: {len(run.masked)}" if run.masked else ""
+    return "; ".join(fired) + masked
+
+
+class Progress:
+    """A bar of runs on a terminal; silent elsewhere. A listener of engine events, and a context that takes it down.
+
+    Args:
+        stream: where to draw (standard error, so that output stays clean).
+        enabled: False for no bar and no notes, even on a terminal.
+        color: as for `summary`.
+    """
+
+    def __init__(self, *, stream: TextIO | None = None, enabled: bool = True, color: bool = True) -> None:
+        self._out = sys.stderr if stream is None else stream
+        self._enabled = enabled
+        self._shown = enabled and _is_terminal(self._out)
+        self._color = color and _wants_color(self._out)
+        self._bar: Any = None
+        self._errors = self._hit = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Note) and self._enabled:
+            self._say(f"note: {one_line(event.text, 1000)}")
+        elif not self._shown:
+            return
+        elif isinstance(event, Planned):
+            self._open(event)
+        elif isinstance(event, RunFinished) and self._bar is not None:
+            self._errors += event.run.error is not None
+            self._hit += bool(event.run.fired)
+            self._bar.update(0, advance=1, description=self._counts())
+        elif isinstance(event, Finished):
+            self.close()
+
+    def close(self) -> None:
+        """Take the bar down. Nothing happens if there is none."""
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.stop()
+
+    def _open(self, event: Planned) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self.close()
+        self._errors = self._hit = 0
+        self._bar = Bar(
+            TextColumn(one_line(event.command, 40), markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=self._console(),
+            transient=True,
+        )
+        self._bar.add_task("", total=event.runs)
+        self._bar.start()
+
+    def _counts(self) -> str:
+        return f"{self._hit} hit by chaos" + (f", {self._errors} without an answer" if self._errors else "")
+
+    def _say(self, text: str) -> None:
+        if self._bar is None:
+            encoding = getattr(self._out, "encoding", None) or "utf-8"
+            self._out.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        else:
+            self._bar.console.print(text, markup=False, highlight=False, emoji=False)
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=self._out, no_color=not self._color, highlight=False)
+
+
+def progress(*, stream: TextIO | None = None, enabled: bool = True, color: bool = True) -> Progress:
+    """A listener that shows how far a command is; see `Progress`, which can also be taken down early."""
+    return Progress(stream=stream, enabled=enabled, color=color)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):  # not a file, or closed
+        return False
+
+
+def _wants_color(stream: TextIO) -> bool:
+    return _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _can_encode(encoding: str) -> bool:
+    try:
+        "".join((*SYMBOL.values(), "×·…")).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Reading tapes back, one line at a time, believing nothing.
+
+A tape may come from a stranger: every line is bounded, its seal is checked against the line before, and its members
+are checked for type. What does not fit raises `TapeDamaged` with the file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from flakestorm.errors import TapeDamaged
+from flakestorm.tape.document import document
+from flakestorm.tape.lines import START, digest, from_line, open_seal
+from flakestorm.tape.model import FORMAT, Exchange
+
+__all__ = ["MAX_LINE_BYTES", "Footer", "Tape", "describe"]
+
+MAX_LINE_BYTES = 256 * 2**20
+"""The longest line that is read: three bodies of 64 MB fit, even in base64."""
+
+_FORMAT = re.compile(r"flakestorm-tape/(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """How the run ended.
+
+    Args:
+        output: the agent's output; empty when there is an error.
+        error: why there is no output, or None.
+        digest: what was asked and said, as one hash (`lines.digest`).
+    """
+
+    output: str
+    error: str | None
+    digest: str
+
+
+class Tape:
+    """One recorded run. Opening reads the first line only; exchanges are read as they are asked for.
+
+    Args:
+        path: the file.
+        header: what its first line says: `format`, `version`, and what the recorder was given (`run`, `input`, ...).
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        self.path, self.header = path, header
+        self._footer: Footer | None = None
+        self._read = False
+
+    @classmethod
+    def open(cls, path: Path | str) -> Tape:
+        """A tape by its path.
+
+        Raises:
+            TapeDamaged: there is no such file, it is not a tape, or it is of a newer format.
+        """
+        path = Path(path)
+        with closing(_lines(path)) as lines:
+            for _, content in lines:
+                return cls(path, _header(path, content))
+        raise TapeDamaged(f"{path} is not a tape: it is empty")
+
+    def __iter__(self) -> Iterator[Exchange]:
+        """The exchanges in the order they ended, read one at a time.
+
+        Raises:
+            TapeDamaged: on reaching a line that cannot be read; the exchanges before it have been given.
+        """
+        footer: Footer | None = None
+        for line, content in _lines(self.path):
+            if line == 1:
+                continue
+            if footer is not None:
+                raise TapeDamaged(f"{self.path}:{line}: there is more after the footer; the tape was added to")
+            try:
+                if "digest" in content:
+                    footer = _footer(content)
+                else:
+                    yield from_line(content)
+            except ValueError as error:
+                raise TapeDamaged(f"{self.path}:{line}: this line cannot be read: {error}") from error
+        self._footer, self._read = footer, True
+
+    def exchanges(self) -> list[Exchange]:
+        """All exchanges, in order of arrival.
+
+        Raises:
+            TapeDamaged: a line cannot be read.
+        """
+        return sorted(self, key=lambda exchange: exchange.n)
+
+    @property
+    def footer(self) -> Footer | None:
+        """How the run ended; None if the recording was interrupted. Reads the tape to its end, once.
+
+        Raises:
+            TapeDamaged: a line cannot be read.
+        """
+        if not self._read:
+            for _ in self:
+                pass
+        return self._footer
+
+    @property
+    def complete(self) -> bool:
+        """Whether the recording was finished. An incomplete tape reads fine, as far as it goes."""
+        return self.footer is not None
+
+    @property
+    def input(self) -> str | None:
+        """The text the agent was given, or None for a run that had no input."""
+        value = self.header.get("input")
+        return value if isinstance(value, str) else None
+
+    def verify(self) -> None:
+        """Prove that this is the whole recording, as it was written.
+
+        Raises:
+            TapeDamaged: a line was changed, moved, added or is missing, the tape has no end, or what it holds is not
+                what its digest says.
+        """
+        exchanges, footer = self.exchanges(), self.footer
+        if footer is None:
+            raise TapeDamaged(
+                f"{self.path} is cut short: it has no footer, because the recording was interrupted or the end is "
+                f"missing; {_intact(len(exchanges))}"
+            )
+        if digest(exchanges, footer.output) != footer.digest:
+            raise TapeDamaged(f"{self.path}: the exchanges are not those its digest was made of; it was edited")
+
+
+def describe(tape: Tape) -> dict[str, Any]:
+    """A tape as `flakestorm tapes show --format json` prints it; exchanges in order of arrival.
+
+    Raises:
+        TapeDamaged: a line cannot be read.
+    """
+    exchanges = tape.exchanges()
+    footer = tape.footer
+    output = footer.output if footer else ""
+    return {
+        "format": FORMAT,
+        "version": tape.header.get("version"),
+        "run": tape.header.get("run"),
+        "input": tape.input,
+        "output": output,
+        "error": footer.error if footer else None,
+        "digest": footer.digest if footer else digest(exchanges, output),
+        "complete": footer is not None,
+        "exchanges": [document(exchange) for exchange in exchanges],
+    }
+
+
+def _lines(path: Path) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Line numbers (from 1) and contents, their seals checked."""
+    number, chain = 0, START
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise TapeDamaged(f"{path}:{number}: the line is longer than {MAX_LINE_BYTES} bytes")
+                try:
+                    content, chain = open_seal(line, chain)
+                except ValueError as error:
+                    raise _damaged(path, number, line, error) from error
+                yield number, content
+    except OSError as error:
+        raise TapeDamaged(f"the tape {path} cannot be read: {error.strerror}") from error
+
+
+def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDamaged:
+    if number == 1:
+        found = _FORMAT.search(line[:1000].decode("utf-8", "replace"))
+        if found is None:
+            return TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
+        if found[0] != FORMAT:
+            return _too_new(path, found[0])
+    if not line.endswith(b"\n"):
+        return TapeDamaged(f"{path}:{number}: the tape is cut short in the middle of a line; {_intact(number - 2)}")
+    reason = "it is not JSON" if isinstance(error, orjson.JSONDecodeError) else str(error)
+    return TapeDamaged(f"{path}:{number}: the tape was edited or damaged at this line: {reason}; {_intact(number - 2)}")
+
+
+def _header(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    kind = content.get("format")
+    if not isinstance(kind, str) or not (found := _FORMAT.fullmatch(kind)):
+        raise TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
+    if found[0] != FORMAT:
+        raise _too_new(path, kind)
+    return content
+
+
+def _footer(content: dict[str, Any]) -> Footer:
+    output, error, value = content.get("output"), content.get("error"), content["digest"]
+    if not isinstance(output, str) or not isinstance(value, str) or not (error is None or isinstance(error, str)):
+        raise ValueError("the footer's 'output', 'error' and 'digest' must be strings")
+    return Footer(output, error, value)
+
+
+def _too_new(path: Path, kind: str) -> TapeDamaged:
+    return TapeDamaged(f"{path} is a {kind}, and this version reads {FORMAT}; upgrade flakestorm to read it")
+
+
+def _intact(count: int) -> str:
+    return f"{max(count, 0)} exchange{'' if count == 1 else 's'} before that are intact"

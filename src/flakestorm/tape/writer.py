@@ -1,0 +1,262 @@
+"""The recorder: two stages that watch a run's calls and put them on its tape.
+
+`outer` stands right inside classify and sees what the agent sees; `inner` stands last before the world and sees what
+the world says. Where a fault between the two made a difference, an exchange keeps both. Neither reads a body: chunks
+are noted as they pass, by reference, so recording changes no timing.
+
+The file grows by one line per exchange, written in one piece when the exchange ends: a crash loses at most the
+exchanges in flight.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from flakestorm.core.call import PULL, Call, Chunks, Reply, header
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.pipeline import Flow
+from flakestorm.core.site import Site
+from flakestorm.errors import StageError, TapeError
+from flakestorm.tape import redact
+from flakestorm.tape.lines import START, digest, seal, to_line
+from flakestorm.tape.model import FORMAT, Exchange, Recorded
+from flakestorm.version import __version__
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Records one run.
+
+    Args:
+        path: the file to write (replaced if there is one; its folder exists), or None to keep the run in memory only.
+        clock: seconds on a clock that never goes back; the run begins now.
+        ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
+        header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
+
+    Raises:
+        TapeError: the file cannot be created.
+    """
+
+    def __init__(
+        self, path: Path | None, *, clock: Callable[[], float], ledger: Ledger, header: Mapping[str, Any]
+    ) -> None:
+        self._clock, self._ledger, self._began = clock, ledger, clock()
+        self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
+        self._all: list[Exchange] = []
+        self._open: dict[Site, _Open] = {}
+        self._digest: str | None = None
+        self._file = None if path is None else _File(path)
+        if self._file is not None:
+            self._file.append({"format": FORMAT, "version": __version__, **header})
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """The exchanges so far, in order of arrival; those still under way hold what has passed until now."""
+        with self._lock:
+            return list(self._all)
+
+    @property
+    def digest(self) -> str | None:
+        """What was asked and said, as one hash (`lines.digest`); None until `close`."""
+        return self._digest
+
+    def outer(self, call: Call) -> Flow:
+        """The stage that sees what the agent sees."""
+        at = self._begin(call)
+        reply = at.exchange.reply
+        try:
+            answer = cast(Reply, (yield call))
+        except BaseException as error:
+            _broke(reply, error)
+            self._end(at)
+            raise
+        _heads(reply, answer)
+        return answer.pipe(lambda: self._noting(reply, at))
+
+    def inner(self, call: Call) -> Flow:
+        """The stage that sees what the world says."""
+        at = self._open.get(cast(Site, call.site))
+        if at is None:  # the run is over, or this call never passed `outer`
+            return cast(Reply, (yield call))
+        at.exchange.sent += 1
+        world = at.world = Recorded(end="client left")
+        try:
+            answer = cast(Reply, (yield call))
+        except BaseException as error:
+            _broke(world, error)
+            raise
+        at.said = answer
+        return answer.pipe(lambda: self._noting(world))
+
+    def close(self, *, output: str = "", error: str | None = None) -> None:
+        """The run is over: exchanges still open are ended as `client left`, and the footer is written.
+
+        Args:
+            output: the agent's output.
+            error: why there is none, or None.
+
+        Raises:
+            TapeError: the file could not be written to its end; what is in it stays readable.
+        """
+        with self._lock:
+            if self._digest is not None:
+                return
+            for at in list(self._open.values()):
+                at.exchange.reply = _so_far(at.exchange.reply)
+                at.world = at.world and _so_far(at.world)
+                self._end(at)
+            self._digest = digest(self._all, output)
+            if self._file is not None:
+                self._file.append({"output": output, "error": error, "digest": self._digest})
+                self._file.close()
+
+    def _begin(self, call: Call) -> _Open:
+        site = call.site
+        if site is None:
+            raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
+        exchange = Exchange(
+            site,
+            lane=call.lane,
+            wire=call.wire,
+            method=call.method,
+            url=redact.url(call.url),
+            headers=redact.headers(call.headers),
+            body=call.body,
+            reply=Recorded(end="client left"),
+            t_ms=self._now(),
+        )
+        at = _Open(exchange, call, len(self._ledger.fired))
+        with self._lock:
+            exchange.n = len(self._all)
+            self._all.append(exchange)
+            self._open[site] = at
+        return at
+
+    def _end(self, at: _Open) -> None:
+        exchange, world = at.exchange, at.world
+        with self._lock:
+            if self._open.pop(exchange.site, None) is None:
+                return  # the run was over before this exchange was
+            exchange.duration_ms = round(self._now() - exchange.t_ms, 3)
+            if len(self._ledger.fired) > at.fired_before:
+                fired = self._ledger.fired[at.fired_before :]
+                exchange.faults = tuple(firing for firing in fired if firing.site == exchange.site)
+            if exchange.faults and world is not None:
+                if at.said is not None:
+                    _heads(world, at.said)
+                exchange.world = world if _differ(world, exchange.reply) else None
+            if at.call.upload is not None:
+                _keep_upload(exchange, at.call.upload)
+            if self._file is not None:
+                self._file.append(to_line(exchange))
+
+    def _noting(self, into: Recorded, ends: _Open | None = None) -> Chunks:
+        """A transducer that changes nothing and notes everything; where an exchange is given, it ends with the body."""
+        chunk_passed, time_passed, clock, began = into.chunks.append, into.at_ms.append, self._clock, self._began
+        try:
+            while (chunk := (yield PULL)) is not None:
+                chunk_passed(chunk)
+                time_passed(round((clock() - began) * 1000, 3))
+                yield chunk
+            into.end = "eof"
+        except GeneratorExit:
+            into.end = "eof" if _has_all(into) else "client left"
+            raise
+        except BaseException as error:
+            _broke(into, error)
+            raise
+        finally:
+            if ends is not None:
+                self._end(ends)
+
+    def _now(self) -> float:
+        return round((self._clock() - self._began) * 1000, 3)
+
+
+class _Open:
+    """An exchange under way, with what is needed to end it."""
+
+    __slots__ = ("call", "exchange", "fired_before", "said", "world")
+
+    def __init__(self, exchange: Exchange, call: Call, fired_before: int) -> None:
+        self.exchange, self.call, self.fired_before = exchange, call, fired_before
+        self.world: Recorded | None = None
+        self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
+
+
+class _File:
+    """A growing tape file. A full disk must not break the agent's calls, so failures wait for `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._chain, self._failure = path, START, cast("OSError | None", None)
+        try:
+            self._raw: io.RawIOBase = path.open("wb", buffering=0)
+        except OSError as error:
+            raise TapeError(f"the tape {path} cannot be written: {error.strerror}") from error
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        if self._failure is not None or self._raw.closed:
+            return
+        data, chain = seal(line, self._chain)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._raw.write(rest) or 0 :]
+        except OSError as error:
+            self._failure = error
+        self._chain = chain
+
+    def close(self) -> None:
+        self._raw.close()
+        if self._failure is not None:
+            raise TapeError(
+                f"the tape {self._path} is incomplete: {self._failure.strerror}; what was written before stays readable"
+            ) from self._failure
+
+
+def _heads(into: Recorded, reply: Reply) -> None:
+    into.status, into.reason, into.stream = reply.status, reply.reason, reply.streamed
+    into.headers = redact.headers(reply.headers)
+
+
+def _broke(into: Recorded, error: BaseException) -> None:
+    """What ended a reply early: a failure, or (cancelled, interrupted, closed) the agent's own leaving."""
+    if isinstance(error, Exception):
+        into.end = "broken"
+        into.error = f"{type(error).__name__}: {error}"[:2000]
+    else:
+        into.end = "client left"
+        if not into.status:
+            into.error = "the agent left before a reply came"
+
+
+def _so_far(reply: Recorded) -> Recorded:
+    """A copy that late chunks do not reach."""
+    return replace(reply, chunks=list(reply.chunks), at_ms=list(reply.at_ms))
+
+
+def _has_all(reply: Recorded) -> bool:
+    """Whether every announced byte passed: some clients stop reading at the length rather than at the end."""
+    length = header(reply.headers, "content-length")
+    return length is not None and length.isdecimal() and sum(map(len, reply.chunks)) >= int(length)
+
+
+def _differ(world: Recorded, reply: Recorded) -> bool:
+    def head(of: Recorded) -> tuple[object, ...]:
+        return of.status, of.reason, of.headers, of.end, of.error
+
+    return head(world) != head(reply) or (world.chunks != reply.chunks and world.body != reply.body)
+
+
+def _keep_upload(exchange: Exchange, upload: object) -> None:
+    seen = getattr(upload, "seen", None)
+    if isinstance(seen, (bytes, bytearray)):
+        exchange.body = bytes(seen)
+    else:
+        exchange.note = "the request body was streamed by the agent and is not on the tape"

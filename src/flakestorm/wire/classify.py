@@ -1,0 +1,113 @@
+"""The outermost stage of every pipeline: what is this call, and what is its address?
+
+A call to a model is known by its protocol, a tool that is a plain HTTP service by the URL glob it was given a name for,
+and anything else is called by its host. From then on every stage speaks of kinds, names and sites, not of URLs.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import cast
+from urllib.parse import urlsplit
+
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.site import Kind, Sites
+from flakestorm.wire.anthropic import Anthropic
+from flakestorm.wire.base import Wire
+from flakestorm.wire.openai_chat import OpenAIChat
+
+__all__ = ["UNNAMED", "WIRES", "classify", "host_name", "url_matches", "wire_of"]
+
+WIRES: tuple[Wire, ...] = (OpenAIChat(), Anthropic())
+"""Every protocol that is understood, in the order in which they are asked whether a call is theirs."""
+
+UNNAMED = "unknown"
+"""The name of what has none: a model request without a model, a URL without a host."""
+
+_BY_NAME = {wire.name: wire for wire in WIRES}
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+def wire_of(name: str) -> Wire | None:
+    """The wire a call or a tape names; None when the name is empty or of a protocol not known here."""
+    return _BY_NAME.get(name)
+
+
+def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
+    """The stage that fills `kind`, `name`, `wire` and `site` of every call and sends it inward.
+
+    Calls that come with a kind other than `http` (functions wrapped in process, MCP, draws) keep it and their name.
+
+    Args:
+        tools: (tool name, URL glob) pairs; the first glob that matches names the tool. See `url_matches`.
+        sites: the run's counter; held under a lock, because an agent's threads share it.
+    """
+    named = tuple((name, url_matches(glob)) for name, glob in tools)
+    lock = threading.Lock()
+
+    def stage(call: Call) -> Flow:
+        kind, name, wire = _identify(call, named)
+        with lock:
+            site = sites.next(kind, name)
+        return cast(Reply, (yield replace(call, kind=kind, name=name, wire=wire, site=site)))
+
+    return stage
+
+
+def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) -> tuple[Kind, str, str]:
+    if call.kind != "http":
+        return call.kind, call.name or UNNAMED, call.wire
+    for wire in WIRES:
+        if (model := wire.model_of(call)) is not None:
+            return "llm", model or UNNAMED, wire.name
+    for name, matches in named:
+        if matches(call.url):
+            return "tool", name, ""
+    return "http", host_name(call.url), ""
+
+
+def url_matches(glob: str) -> Callable[[str], bool]:
+    """A test for URLs by a glob: `*`, `?` and `[...]` as in `fnmatch`, case-sensitive.
+
+    The glob is held against the whole URL, and against the URL without its query. One without a scheme may begin
+    anywhere after the scheme: `/search` is every URL whose path ends so, `api.test/*` everything on that host.
+    """
+    pattern = re.compile(fnmatch.translate(glob if "://" in glob else f"*://*{glob}"))
+
+    def matches(url: str) -> bool:
+        return pattern.match(url) is not None or pattern.match(url.partition("?")[0]) is not None
+
+    return matches
+
+
+def host_name(url: str) -> str:
+    """What an unnamed HTTP service is called: its host, and its port where that tells it from its neighbours.
+
+    The port is left out where it is the scheme's own, and on loopback, where ports differ from run to run and a name
+    that holds one would match nothing the next time.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # not a URL that anybody can reach; the attempt is recorded all the same
+        return UNNAMED
+    if not host:
+        return UNNAMED
+    if port is None or port == _DEFAULT_PORTS.get(parts.scheme.lower()) or _is_loopback(host):
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

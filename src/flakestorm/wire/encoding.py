@@ -1,0 +1,107 @@
+"""Content encodings: what a reader or an editor of a compressed reply needs.
+
+gzip and deflate are undone with the standard library, whole or as the bytes arrive. Brotli and zstd are not; a reply in
+those cannot be read or edited here and passes on as it is. (The gateway asks upstream for identity, so compressed
+replies come only from servers that compress unasked, and from agents held in process.)
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from flakestorm.core.call import PULL, Chunks, Headers, Reply, header, without_headers
+from flakestorm.errors import CallFailed
+
+__all__ = ["MAX_DECODED_BYTES", "decode_body", "decoded"]
+
+MAX_DECODED_BYTES = 64 * 2**20
+"""A reply that unpacks to more than this is a decompression bomb, or nothing an agent could use."""
+
+_PIECE_BYTES = 2**20
+_STEP_BYTES = 2**16  # damage costs what follows it in the same step, so steps are small
+_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+
+
+def _coding(headers: Headers) -> str:
+    """`identity`, `gzip`, `deflate`, or `unknown` for what cannot be undone here."""
+    value = (header(headers, "content-encoding") or "identity").strip().lower()
+    return "identity" if value in ("identity", "") else _NAMES.get(value, "unknown")
+
+
+class _Inflate:
+    """Unpacks gzip or deflate as it arrives. What cannot be unpacked, and all that follows it, is left out.
+
+    `deflate` means zlib by the RFC and raw deflate with some servers; the first byte tells.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._unpack = zlib.decompressobj(wbits=31) if coding == "gzip" else None
+        self.total_bytes = 0
+        self.over = False  # nothing more will come out: the end, or damage
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """What this chunk unpacks to, in pieces of at most `_PIECE_BYTES`."""
+        while chunk and not self.over:
+            if self._unpack is None:
+                zlib_header = chunk[0] & 0x0F == 8 and chunk[0] >> 4 <= 7
+                self._unpack = zlib.decompressobj(wbits=15 if zlib_header else -15)
+            try:
+                piece = self._unpack.decompress(chunk, _PIECE_BYTES)
+            except zlib.error:
+                self.over = True
+                return
+            chunk = self._unpack.unconsumed_tail
+            if self._unpack.eof:
+                chunk = self._unpack.unused_data
+                if self._coding == "gzip":
+                    self._unpack = zlib.decompressobj(wbits=31)  # another gzip member may follow
+                else:
+                    self.over = True
+            if piece:
+                self.total_bytes += len(piece)
+                yield piece
+
+
+def decode_body(body: bytes, headers: Headers) -> bytes:
+    """The body without its content encoding, as far as it can be unpacked.
+
+    A damaged body gives the part before the damage, an oversized one its first MAX_DECODED_BYTES or a little more, and
+    one in an unknown encoding comes back unchanged.
+    """
+    coding = _coding(headers)
+    if coding not in _NAMES.values():
+        return body
+    inflate, parts = _Inflate(coding), list[bytes]()
+    for at in range(0, len(body), _STEP_BYTES):
+        for piece in inflate.feed(body[at : at + _STEP_BYTES]):
+            parts.append(piece)
+            if inflate.total_bytes > MAX_DECODED_BYTES:
+                return b"".join(parts)
+    return b"".join(parts)
+
+
+def decoded(reply: Reply) -> Reply | None:
+    """The reply with its body unpacked while it arrives and no content-encoding header; None if that is not possible.
+
+    A damaged body ends where the damage is. One that unpacks to more than MAX_DECODED_BYTES breaks the connection.
+    """
+    coding = _coding(reply.headers)
+    if coding == "identity":
+        return reply
+    if coding == "unknown":
+        return None
+
+    def unpack() -> Chunks:
+        inflate = _Inflate(coding)
+        while (chunk := (yield PULL)) is not None:
+            for at in range(0, len(chunk), _STEP_BYTES):
+                for piece in inflate.feed(chunk[at : at + _STEP_BYTES]):
+                    if inflate.total_bytes > MAX_DECODED_BYTES:
+                        raise CallFailed("reset", f"the compressed reply unpacks to over {MAX_DECODED_BYTES} bytes")
+                    yield piece
+
+    headers = without_headers(reply.headers, "content-encoding", "content-length")
+    return replace(reply, headers=headers).pipe(unpack)

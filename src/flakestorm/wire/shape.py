@@ -1,0 +1,60 @@
+"""Reading JSON that strangers wrote.
+
+Replies and requests are hostile until proven otherwise: a field may be missing, null, or of any type. Each function
+here takes whatever came and gives the type that was asked for, empty if it was something else, so that the wires read
+without a check at every step and never raise.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "parse", "string"]
+
+Doc = dict[str, Any]
+"""A JSON object."""
+
+
+def parse(data: bytes) -> Doc | None:
+    """The JSON object these bytes are, None if they are anything else."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def dump(value: object) -> bytes:
+    """Compact JSON. Text that UTF-8 cannot hold (lone surrogates) and deep nesting are left to the slower encoder."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def obj(value: object) -> Doc:
+    """The value if it is an object."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value if it is an array."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[Doc]:
+    """The objects in the value if it is an array."""
+    return [item for item in items(value) if isinstance(item, dict)]
+
+
+def string(value: object) -> str:
+    """The value if it is a string."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int | None:
+    """The value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

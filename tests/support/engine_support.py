@@ -1,0 +1,137 @@
+"""Judged runs made by hand, and a world in which nothing is real, for the engine's tests."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from flakestorm.config.model import Invariant, Scenario
+from flakestorm.contracts.base import RunView
+from flakestorm.core.answer import Answer
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.ledger import Firing, Ledger
+from flakestorm.core.pipeline import Interceptor, drive
+from flakestorm.core.site import Site
+from flakestorm.engine.events import RunResult
+from flakestorm.engine.plan import Trial
+from flakestorm.engine.runner import Judged, judged
+
+SEARCH = Site("tool", "search", 1)
+
+
+def scenario(name: str, *tools: str, probability: float | None = None) -> Scenario:
+    faults = [{"tool": tool, "mode": "error", "probability": probability} for tool in tools]
+    return Scenario(name=name, tool_faults=faults)
+
+
+def run_of(trial: Trial, output: str = "fine", *, fired: bool = True, seen: Sequence[str] = ("search",)) -> Judged:
+    """A finished run of this trial, judged for real."""
+    chaos = trial.scenario.chaos
+    ledger = Ledger(planned=len(trial.scenario.tool_faults), tools_planned=len(trial.scenario.tool_faults))
+    for index, fault in enumerate(trial.scenario.tool_faults):
+        if fault.tool in seen:
+            ledger.matched.add(index)
+            if fired:
+                ledger.fired.append(Firing(Site("tool", fault.tool, 1), fault.mode, "tool", fault=index))
+    view = RunView(trial.text, output, scenario=trial.scenario.name, chaos=chaos, ledger=ledger)
+    result = RunResult(
+        id=trial.run,
+        scenario=trial.scenario.name,
+        prompt=trial.prompt,
+        trial=trial.number,
+        input=trial.text,
+        output=output,
+        error=None,
+        latency_ms=1.0,
+        planned=ledger.planned,
+        fired=tuple(ledger.fired),
+        masked=(),
+        calls={},
+        tape="",
+        reproduce="",
+        seen=tuple(seen),
+    )
+    return judged(trial, result, view)
+
+
+def says(text: str, *, name: str = "says", **more: object) -> Invariant:
+    return Invariant(type="contains", id=name, value=text, **more)
+
+
+class FakeLine:
+    def __init__(self, run: str, pipeline: Interceptor) -> None:
+        self.run, self.pipeline = run, pipeline
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        yield
+
+
+class FakeBoundary:
+    def line(self, run: str, pipeline: Interceptor) -> FakeLine:
+        return FakeLine(run, pipeline)
+
+    async def channel(self, env: object) -> None:
+        raise AssertionError("nothing is launched here")
+
+    async def close(self) -> None:
+        pass
+
+
+class FakeAgent:
+    """Calls the tool `search` once per run and says what came of it; the world's counter shows what got through."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.reached = 0
+        self.problem: Exception | None = None
+
+    async def start(self) -> None:
+        if self.problem:
+            raise self.problem
+
+    async def ask(self, prompt: str, line: FakeLine) -> Answer:
+        self.asked.append(prompt)
+
+        def world(call: Call) -> Reply:
+            self.reached += 1
+            return Reply(200, body=b'{"hits": 3}')
+
+        reply = drive(line.pipeline(Call("GET", "http://tools/search")), world, lambda _: None)
+        return Answer("found 3" if reply.status == 200 else "search is unavailable", latency_ms=1.0)
+
+    async def close(self) -> None:
+        pass
+
+
+class OneByOne:
+    """An executor; `stop_after` runs it raises `Stopped`, as an interruption would."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.stop_after = stop_after
+
+    async def execute(
+        self, jobs: Sequence[Callable[[], Awaitable[Judged]]], done: Callable[[int, Judged], None], concurrency: int
+    ) -> None:
+        for index, job in enumerate(jobs):
+            if index == self.stop_after:
+                raise Stopped
+            done(index, await job())
+
+
+class Stopped(BaseException):
+    pass
+
+
+class FakeWorld:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.ticks = folder, 0.0
+
+    def monotonic(self) -> float:
+        self.ticks += 0.001
+        return self.ticks
+
+    def now(self) -> str:
+        return "2026-01-02T03:04:05.000Z"
+
+    def tape_path(self, run: str) -> Path:
+        return self.folder / f"{run}.tape"

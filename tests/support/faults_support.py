@@ -1,0 +1,64 @@
+"""A world for tests of stages: it answers calls, counts them, and lets no time pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.choices import Choices
+from flakestorm.core.pipeline import Interceptor, drive
+from flakestorm.core.site import Site
+from flakestorm.core.stream import pump
+from flakestorm.faults.base import Scene
+
+JSON = (("content-type", "application/json"),)
+SSE = (("content-type", "text/event-stream"),)
+RESULTS = b'{"results": [{"flight": "BA 12", "price": 120}]}'
+
+
+class World:
+    """Answers every call with the same reply, or with the exception it was given.
+
+    `asked` are the calls that reached it, `slept` the seconds that stages wanted to pass.
+    """
+
+    def __init__(self, answer: Reply | BaseException | None = None) -> None:
+        self.answer = Reply(200, JSON, RESULTS) if answer is None else answer
+        self.asked: list[Call] = []
+        self.slept: list[float] = []
+
+    def send(self, call: Call) -> Reply:
+        self.asked.append(call)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def cross(self, stage: Interceptor, call: Call) -> Reply:
+        """The reply the agent gets; its body is still to be read."""
+        return drive(stage(call), self.send, self.slept.append)
+
+    def read(self, stage: Interceptor, call: Call) -> tuple[Reply, bytes]:
+        """The reply and its whole body."""
+        reply = self.cross(stage, call)
+        return reply, b"".join(pump(reply, self.slept.append))
+
+
+def tool_call(name: str = "search", n: int = 1, url: str = "https://tools.test/search?q=oslo", **more: object) -> Call:
+    """A call to a tool, as the classify stage leaves it."""
+    return Call("GET", url, kind="tool", name=name, site=Site("tool", name, n), **more)  # type: ignore[arg-type]
+
+
+def llm_call(name: str = "gpt-4o", n: int = 1, wire: str = "openai_chat", body: bytes = b"{}") -> Call:
+    """A call to a model, as the classify stage leaves it."""
+    url = "https://api.openai.com/v1/chat/completions"
+    return Call("POST", url, JSON, body, kind="llm", name=name, wire=wire, site=Site("llm", name, n))
+
+
+def scene(fired: list[str], site: Site | None = None, seed: int = 1) -> Scene:
+    """A scene that collects what fires."""
+    return Scene(site or Site("tool", "search", 1), Choices(seed), fired.append)
+
+
+def stream(*chunks: bytes, headers: Iterable[tuple[str, str]] = SSE) -> Reply:
+    """A streamed reply."""
+    return Reply(200, tuple(headers), list(chunks))

@@ -1,0 +1,158 @@
+"""Recorded provider traffic for the wire tests: VCR cassettes and raw bodies that nobody on this project wrote."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.stream import read
+from flakestorm.wire.base import Edit, Said, Wire
+from flakestorm.wire.classify import wire_of
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+WIRE_OF_API = {"openai.chat": "openai_chat", "anthropic.messages": "anthropic"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One recorded exchange: the request as a call, the reply body, and what the index says it means."""
+
+    id: str
+    wire: Wire
+    call: Call
+    status: int
+    stream: bool
+    body: bytes
+    facts: dict[str, Any] = field(hash=False, default_factory=dict)
+
+    @property
+    def reply(self) -> Reply:
+        kind = "text/event-stream" if self.stream else "application/json"
+        return Reply(self.status, (("content-type", kind),), self.body)
+
+
+@cache
+def _cassette(path: Path) -> Any:
+    return yaml.load(path.read_bytes(), yaml.CSafeLoader)
+
+
+def _bytes(message: dict[str, Any]) -> bytes:
+    """A body as VCR stores it: parsed, text, bytes (perhaps still compressed), or under `string`."""
+    if message.get("parsed_body") is not None:
+        return json.dumps(message["parsed_body"]).encode()
+    body = message.get("body")
+    if isinstance(body, dict):
+        body = body["string"] if "string" in body else json.dumps(body)
+    data = body.encode() if isinstance(body, str) else body or b""
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+
+
+@cache
+def cassettes() -> tuple[Recorded, ...]:
+    """Every recorded exchange of the protocols that have a wire."""
+    index = DATA / "wire" / "INDEX.jsonl"
+    if not index.exists():
+        return ()
+    found: list[Recorded] = []
+    for row in map(json.loads, index.read_text().splitlines()):
+        if row["api"] not in WIRE_OF_API:
+            continue
+        wire = wire_of(WIRE_OF_API[row["api"]])
+        assert wire is not None
+        exchange = _cassette(DATA / row["file"])["interactions"][row["i"]]
+        request, response = exchange["request"], exchange["response"]
+        headers = tuple((key, value if isinstance(value, str) else value[0]) for key, value in request["headers"].items())
+        call = Call(request["method"], request["uri"], headers, _bytes(request))
+        name = f"{Path(row['file']).parent.name}/{Path(row['file']).stem}#{row['i']}"
+        found.append(Recorded(name, wire, call, row["status"], row["stream"], _bytes(response), row["facts"]))
+    return tuple(found)
+
+
+def _is_chat(data: str) -> bool:
+    return '"object":"chat.completion' in data.replace(" ", "")
+
+
+@cache
+def fixtures() -> tuple[Recorded, ...]:
+    """Raw bodies of vercel/ai: whole replies, and streams that were stored as one payload per line."""
+    root = DATA / "wire" / "vercel__ai"
+    found: list[Recorded] = []
+    for path in sorted(root.rglob("*.json")) + sorted(root.rglob("*.chunks.txt")):
+        text = path.read_text()
+        lines = [line for line in text.splitlines() if line.strip()]
+        streamed = path.name.endswith(".chunks.txt")
+        if '"type":"message_start"' in lines[0] or (not streamed and json.loads(text).get("type") == "message"):
+            name = "anthropic"
+        elif _is_chat(text) and "vertex" not in str(path):
+            name = "openai_chat"
+        else:
+            continue
+        wire = wire_of(name)
+        assert wire is not None
+        body = b"".join(_framed(line, name) for line in lines) if streamed else text.encode()
+        if streamed and name == "openai_chat":
+            body += b"data: [DONE]\n\n"
+        call = Call("POST", "https://provider.test/v1/chat/completions")
+        found.append(Recorded(str(path.relative_to(root / "packages")), wire, call, 200, streamed, body))
+    return tuple(found)
+
+
+def _framed(line: str, wire: str) -> bytes:
+    head = f"event: {json.loads(line)['type']}\n" if wire == "anthropic" else ""
+    return f"{head}data: {line}\n\n".encode()
+
+
+def recorded() -> tuple[Recorded, ...]:
+    """Both collections."""
+    return cassettes() + fixtures()
+
+
+def sha(text: str) -> str:
+    """The first 12 digits of a text's SHA-1, as the index states them."""
+    return hashlib.sha1(text.encode()).hexdigest()[:12]
+
+
+def arguments_sha(arguments: str) -> str:
+    """The same for a tool call's arguments, whatever their key order and spacing."""
+    try:
+        return sha(json.dumps(json.loads(arguments or "{}"), sort_keys=True))
+    except ValueError:
+        return sha(arguments)
+
+
+def chunked(data: bytes, *sizes: int) -> Iterator[bytes]:
+    """The bytes in chunks of these sizes, over and over."""
+    at = turn = 0
+    while at < len(data):
+        size = max(1, sizes[turn % len(sizes)])
+        yield data[at : at + size]
+        at, turn = at + size, turn + 1
+
+
+class Fired:
+    """Counts the calls of an edit's `on_change`."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> None:
+        self.times += 1
+
+
+def edit_bytes(wire: Wire, reply: Reply, edit: Edit) -> bytes:
+    """What comes out of an edited reply."""
+    return read(wire.edit(reply, edit))
+
+
+def edit_said(wire: Wire, reply: Reply, edit: Edit) -> Said:
+    """What an edited reply says."""
+    return wire.said(edit_bytes(wire, reply, edit), stream=reply.streamed)

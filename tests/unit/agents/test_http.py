@@ -1,0 +1,297 @@
+"""HTTP agents that are already running: what their replies and failures become."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_support import FakeBoundary, FakeLine, config, serving, talking
+from aiohttp import web
+
+from flakestorm.agents import http
+from flakestorm.agents.http import HttpAgent
+from flakestorm.agents.ready import free_port
+from flakestorm.core.answer import AgentError, Answer
+from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
+
+LINE = FakeLine()
+
+
+async def ask(url: str, prompt: str = "hello", *, retries: int = 0, **agent: Any) -> Answer:
+    made = HttpAgent(config(Path(), retries=retries, endpoint=url, **agent), FakeBoundary(), concurrency=4)
+    await made.start()
+    try:
+        return await made.ask(prompt, LINE)
+    finally:
+        await made.close()
+
+
+def replying(*bodies: bytes, status: int = 200) -> Any:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=bodies[0], status=status)
+
+    return handler
+
+
+async def test_the_output_the_status_and_the_time() -> None:
+    async with serving(replying(b'{"choices": [{"text": "hi"}]}', status=201)) as url:
+        answer = await ask(url, response_path="choices.0.text")
+    assert (answer.output, answer.error, answer.status) == ("hi", None, 201)
+    assert answer.latency_ms > 0
+
+
+@pytest.mark.parametrize(
+    "prompt", ['say "hi"', "two\nlines", "{braces} {prompt}", "naïve 日本 \U0001f600", "\\ \t \x00", ""]
+)
+async def test_the_agent_receives_the_input_unharmed(prompt: str) -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        assert request.headers["X-Team"] == "blue"
+        assert request.query == {"v": "2", "lang": "en"}
+        data = await request.json()
+        return web.json_response({"output": data["messages"][0]["content"]})
+
+    async with serving(handler) as url:
+        answer = await ask(
+            f"{url}/ask?v=2",
+            prompt,
+            request_template='{"messages": [{"role": "user", "content": "{prompt}"}]}',
+            headers={"X-Team": "blue"},
+            query_params={"lang": "en"},
+        )
+    assert answer == Answer(prompt, latency_ms=answer.latency_ms, status=200)
+
+
+async def test_get_sends_a_query_and_no_body() -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        assert await request.read() == b""
+        return web.json_response({"output": dict(request.query), "method": request.method})
+
+    async with serving(handler) as url:
+        assert json.loads((await ask(url, "a&b=c", method="GET")).output) == {"input": "a&b=c"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind", "said"),
+    [
+        (b'{"detail": "broken"}', 500, "http", 'HTTP 500 Internal Server Error: "{"detail": "broken"}"'),
+        (b"", 404, "http", "HTTP 404 Not Found: no body"),
+        (b"<html>hello</html>", 200, "unreadable", 'not JSON: "<html>hello</html>"'),
+        (b'{"data": 1}', 200, "unreadable", "data"),
+        (b'{"error": "no key"}', 200, "error", "no key"),
+    ],
+)
+async def test_what_is_no_output_is_an_error_with_its_reason(body: bytes, status: int, kind: str, said: str) -> None:
+    async with serving(replying(body, status=status)) as url:
+        answer = await ask(url, retries=2)
+    assert answer.error is not None
+    assert answer.error.kind == kind
+    assert said in answer.error.message
+    assert (answer.output, answer.status) == ("", status)
+
+
+async def test_a_null_error_is_a_success() -> None:
+    async with serving(replying(b'{"error": null, "output": "fine"}')) as url:
+        assert (await ask(url)).output == "fine"
+
+
+async def test_no_answer_in_time_is_a_timeout_and_not_tried_again() -> None:
+    asked = 0
+
+    async def never(request: web.BaseRequest) -> web.Response:
+        nonlocal asked
+        asked += 1
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving(never) as url:
+        answer = await ask(url, timeout=50, retries=3)
+    assert answer.error == AgentError("timeout", "no answer within 50 ms")
+    assert asked == 1
+
+
+async def test_an_answer_that_never_ends_is_a_timeout_too() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        await reader.read()
+        await reader.read(1)
+
+    async with talking(script) as url:
+        answer = await ask(url, timeout=50)
+    assert answer.error is not None
+    assert answer.error.kind == "timeout"
+
+
+async def test_an_agent_that_nobody_started_is_said_before_any_run() -> None:
+    port = free_port()
+    with pytest.raises(AgentUnreachable, match=rf"nothing listens on 127.0.0.1:{port} .*start the agent first"):
+        await ask(f"http://127.0.0.1:{port}/ask")
+
+
+async def test_an_agent_that_went_away_is_unreachable() -> None:
+    agent = None
+    async with serving(replying(b'"x"')) as url:
+        agent = HttpAgent(config(Path(), endpoint=url, retries=2), FakeBoundary(), concurrency=1)
+        await agent.start()
+    answer = await agent.ask("hello", LINE)
+    await agent.close()
+    assert answer.error is not None
+    assert answer.error.kind == "unreachable"
+    assert url in answer.error.message
+
+
+async def dropping(times: int, retries: int) -> tuple[Answer, int]:
+    asked = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        if not await reader.read(1):
+            return  # only looked whether anybody listens
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        if asked > times:
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"ok"')
+            await writer.drain()
+
+    async with talking(script) as url:
+        return await ask(url, retries=retries), asked
+
+
+async def test_a_dropped_connection_is_tried_again() -> None:
+    answer, asked = await dropping(times=2, retries=2)
+    assert (answer.output, asked) == ("ok", 3)
+
+
+async def test_an_agent_that_always_drops_the_connection_has_crashed() -> None:
+    answer, asked = await dropping(times=9, retries=1)
+    assert answer.error is not None
+    assert answer.error.kind == "crash"
+    assert "closed the connection without a reply" in answer.error.message
+    assert asked == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "broke off"),
+        (b"SMTP ready\r\n\r\n", "not valid HTTP"),
+    ],
+)
+async def test_half_a_reply_is_unreadable_and_not_tried_again(sent: bytes, said: str) -> None:
+    asked = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        if await reader.read(1):
+            asked += 1
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(sent)
+            await writer.drain()
+
+    async with talking(script) as url:
+        answer = await ask(url, retries=3)
+    assert answer.error is not None
+    assert answer.error.kind == "unreadable"
+    assert said in answer.error.message
+    assert asked == 1
+
+
+async def test_a_reply_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "BODY_LIMIT_BYTES", 2**20)
+    async with serving(replying(b'"' + b"x" * 2**21 + b'"')) as url:
+        answer = await ask(url)
+    assert answer.error == AgentError("unreadable", "the reply is larger than 1 MB")
+
+
+async def test_large_inputs_are_sent_whole() -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        body = await request.content.read()
+        return web.json_response({"output": len(json.loads(body)["input"])})
+
+    async with serving(handler) as url:
+        assert (await ask(url, "x" * 3_000_000)).output == "3000000"
+
+
+async def test_runs_overlap() -> None:
+    met = asyncio.Barrier(4)
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        await met.wait()
+        return web.json_response("ok")
+
+    async with serving(handler) as url, asyncio.timeout(20):
+        agent = HttpAgent(config(Path(), endpoint=url), FakeBoundary(), concurrency=4)
+        await agent.start()
+        answers = await asyncio.gather(*(agent.ask("x", LINE) for _ in range(4)))
+        await agent.close()
+    assert [answer.output for answer in answers] == ["ok"] * 4
+
+
+async def test_nothing_is_carried_from_one_run_to_the_next() -> None:
+    seen: list[dict[str, str]] = []
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        seen.append(dict(request.cookies))
+        reply = web.json_response("ok")
+        reply.set_cookie("session", "1")
+        return reply
+
+    async with serving(handler) as url:
+        agent = HttpAgent(config(Path(), endpoint=url), FakeBoundary(), concurrency=1)
+        await agent.start()
+        await agent.ask("a", LINE)
+        await agent.ask("b", LINE)
+        await agent.close()
+    assert seen == [{}, {}]
+
+
+async def test_a_running_agent_is_reset_before_each_run_and_runs_do_not_overlap() -> None:
+    log: list[str] = []
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        log.append(request.path)
+        await asyncio.sleep(0)
+        log.append(request.path)
+        return web.json_response("ok")
+
+    async with serving(handler) as url:
+        agent = HttpAgent(config(Path(), endpoint=f"{url}/ask", reset_endpoint="/reset"), FakeBoundary(), concurrency=3)
+        await agent.start()
+        await asyncio.gather(*(agent.ask("x", LINE) for _ in range(3)))
+        await agent.close()
+    assert log == ["/reset", "/reset", "/ask", "/ask"] * 3
+
+
+async def test_a_reset_that_fails_leaves_the_run_unjudged() -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        assert request.path == "/reset", "asked although the reset failed"
+        return web.Response(status=500, text="the store is locked")
+
+    async with serving(handler) as url:
+        answer = await ask(f"{url}/ask", reset_endpoint=f"{url}/reset")
+    assert answer.error is not None
+    assert answer.error.kind == "unreachable"
+    assert answer.error.message.startswith("reset failed: POST ")
+    assert "the store is locked" in answer.error.message
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ({"endpoint": "localhost:8000"}, "is not an HTTP URL"),
+        ({"endpoint": "http://a:{port}/"}, "no start"),
+        ({"endpoint": "http://a/", "headers": {"X": "a\r\nY: b"}}, "line breaks"),
+        ({"endpoint": "http://a/", "response_path": "a["}, "not a path"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_the_agent_is_made(agent: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        HttpAgent(config(Path(), **agent), FakeBoundary(), concurrency=1)
+
+
+async def test_asking_before_starting_is_misuse() -> None:
+    agent = HttpAgent(config(Path(), endpoint="http://127.0.0.1:9/"), FakeBoundary(), concurrency=1)
+    with pytest.raises(Misuse, match="start"):
+        await agent.ask("x", LINE)
+    await agent.close()

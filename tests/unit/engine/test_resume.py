@@ -1,0 +1,73 @@
+from dataclasses import replace
+
+import pytest
+from engine_support import run_of, says, scenario
+
+from flakestorm.core.site import Site
+from flakestorm.engine.events import Report, ScenarioInfo
+from flakestorm.engine.plan import make_plan
+from flakestorm.engine.resume import take_over
+from flakestorm.errors import Misuse
+from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.model import Exchange
+
+DOWN = scenario("down", "search", "pay")
+PLAN = make_plan("contract run", scenarios=[scenario("calm"), DOWN], invariants=[says("fine")], prompts=["a", "b"])
+
+
+def report_of(*runs) -> Report:
+    return Report(
+        command="contract run",
+        verdict="inconclusive",
+        exit_code=130,
+        headline="",
+        seed=1,
+        started_at="",
+        duration_ms=0,
+        scores={},
+        cells=(),
+        runs=tuple(runs),
+        scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in PLAN.scenarios),
+        prompts=PLAN.prompts,
+        interrupted=True,
+    )
+
+
+def tape_of(*names: str):
+    return lambda run: [Exchange(Site("tool", name, 1), url=f"http://x/{name}") for name in names]
+
+
+def test_finished_runs_are_judged_again_and_the_rest_is_left() -> None:
+    made = [run_of(PLAN.trials[0]).run, run_of(PLAN.trials[2], "oops").run]
+    taken = take_over(PLAN, report_of(*made), tape_of("search"))
+    assert [j.trial.run for j in taken] == ["r-0001", "r-0003"]
+    assert [v.outcome for j in taken for _, v in j.verdicts] == ["pass", "fail"]
+
+
+def test_which_faults_found_their_tool_is_read_off_the_tape() -> None:
+    run = run_of(PLAN.trials[2]).run
+    (taken,) = take_over(PLAN, report_of(run), tape_of("search"))
+    assert taken.view.ledger.matched == {0}
+    (taken,) = take_over(PLAN, report_of(run), tape_of("search", "pay"))
+    assert taken.view.ledger.matched == {0, 1}
+
+
+def test_agent_errors_come_back_as_they_were() -> None:
+    run = replace(run_of(PLAN.trials[0]).run, output="", error="http: 500 Internal Server Error")
+    (taken,) = take_over(PLAN, report_of(run), tape_of())
+    assert taken.view.error is not None
+    assert (taken.view.error.kind, taken.view.error.message) == ("http", "500 Internal Server Error")
+
+
+def test_a_run_that_never_reached_the_agent_is_made_again() -> None:
+    run = replace(run_of(PLAN.trials[0]).run, output="", error="unreachable: refused")
+    assert take_over(PLAN, report_of(run), tape_of()) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"prompts": ("other",)}, "prompts are not those"), ({"scenarios": ()}, "scenarios are not those")],
+)
+def test_a_report_of_another_plan_is_refused(change, words) -> None:
+    with pytest.raises(Misuse, match=words):
+        take_over(PLAN, replace(report_of(), **change), tape_of())

@@ -1,0 +1,110 @@
+import pytest
+from engine_support import run_of, says, scenario
+
+from flakestorm.engine.plan import Plan, make_plan
+from flakestorm.engine.score import Gate, assemble
+
+CALM, DOWN = scenario("calm"), scenario("down", "search")
+CONTRACT = Gate("contract")
+
+
+def plan_of(*scenarios, invariants=None, trials: int = 1, prompts=("a",)) -> Plan:
+    return make_plan(
+        "contract run", scenarios=scenarios, invariants=invariants or [says("fine")], prompts=prompts, trials=trials
+    )
+
+
+def test_everything_kept_is_a_pass() -> None:
+    plan = plan_of(CALM, DOWN)
+    found = assemble(plan, [run_of(t) for t in plan.trials], CONTRACT)
+    assert (found.verdict, found.exit_code) == ("pass", 0)
+    score = found.scores["contract"]
+    assert (score.value, score.passed, score.conclusive, score.inconclusive) == (100.0, 2, 2, 0)
+    assert score.low is not None
+    assert score.low < 100
+
+
+def test_a_broken_promise_fails_and_names_its_run() -> None:
+    plan = plan_of(CALM, DOWN)
+    found = assemble(plan, [run_of(plan.trials[0]), run_of(plan.trials[1], "oops")], CONTRACT)
+    assert (found.verdict, found.exit_code) == ("fail", 1)
+    assert [(c.scenario, c.verdict, c.run) for c in found.cells] == [
+        ("calm", "pass", "r-0001"),
+        ("down", "fail", "r-0002"),
+    ]
+
+
+def test_a_scenario_in_which_nothing_fired_is_inconclusive() -> None:
+    plan = plan_of(DOWN)
+    found = assemble(plan, [run_of(t, fired=False) for t in plan.trials], CONTRACT)
+    assert (found.verdict, found.exit_code) == ("inconclusive", 3)
+    assert found.scores["contract"].value is None
+
+
+def test_runs_where_a_fault_happened_not_to_fire_spoil_nothing() -> None:
+    plan = plan_of(scenario("flaky", "search", probability=0.5), trials=2)
+    runs = [run_of(t, fired=t.number == 1) for t in plan.trials]
+    assert assemble(plan, runs, CONTRACT).exit_code == 0
+
+
+def test_a_fault_that_never_finds_its_tool_makes_passes_inconclusive_and_lists_the_tools_seen() -> None:
+    plan = plan_of(scenario("two", "search", "pay"))
+    found = assemble(plan, [run_of(t, seen=("search", "weather")) for t in plan.trials], CONTRACT)
+    assert found.exit_code == 3
+    assert "pay" in found.cells[0].reason
+    assert "search, weather" in found.cells[0].reason
+    assert any("never found its tool" in note for note in found.notes)
+
+
+def test_a_failure_that_chaos_did_not_cause_says_so() -> None:
+    plan = plan_of(CALM, DOWN)
+    found = assemble(plan, [run_of(t, "oops") for t in plan.trials], CONTRACT)
+    assert [c.also_fails_without_chaos for c in found.cells] == [False, True]
+
+
+def test_controls_explain_but_are_not_scored() -> None:
+    plan = plan_of(DOWN)
+    runs = [run_of(plan.trials[0], "oops"), run_of(plan.controls([0])[0], "oops")]
+    found = assemble(plan, runs, CONTRACT)
+    assert len(found.cells) == 1
+    assert found.cells[0].also_fails_without_chaos
+    assert found.scores["contract"].conclusive == 1
+
+
+def test_a_rule_that_holds_only_under_chaos_has_nothing_to_be_compared_with() -> None:
+    plan = plan_of(CALM, DOWN, invariants=[says("fine", when="tool_faults_active")])
+    found = assemble(plan, [run_of(t, "oops") for t in plan.trials], CONTRACT)
+    assert [(c.scenario, c.also_fails_without_chaos) for c in found.cells] == [("down", False)]
+
+
+@pytest.mark.parametrize(
+    ("gate", "severity", "exit_code"),
+    [
+        (Gate("contract"), "low", 1),
+        (Gate("contract", 10), "low", 0),
+        (Gate("contract", 90), "low", 1),
+        (Gate("contract", 10), "critical", 1),
+        (Gate("chaos"), "high", 0),
+        (Gate("chaos", 0.9), "high", 1),
+        (Gate("chaos"), "critical", 1),
+        (Gate("single"), "low", 1),
+    ],
+)
+def test_gates(gate, severity, exit_code) -> None:
+    plan = plan_of(CALM, DOWN, invariants=[says("fine", severity=severity)], prompts=("a", "b", "c"))
+    runs = [run_of(t, "oops" if t.run == "r-0006" else "fine") for t in plan.trials]
+    assert assemble(plan, runs, gate).exit_code == exit_code
+
+
+def test_an_interruption_is_told_and_keeps_what_is_known() -> None:
+    plan = plan_of(CALM, DOWN)
+    found = assemble(plan, [run_of(plan.trials[0])], CONTRACT, interrupted=True)
+    assert (found.verdict, found.exit_code) == ("inconclusive", 130)
+    assert "1 of 2 runs were not made" in found.headline
+    assert len(found.cells) == 1
+
+
+def test_nothing_run_says_why() -> None:
+    found = assemble(plan_of(CALM), [], CONTRACT, notes=["the agent could not be reached: refused"])
+    assert (found.exit_code, found.headline) == (3, "the agent could not be reached: refused")
+    assert found.scores["contract"].value is None

@@ -1,0 +1,149 @@
+"""The local executor: order, bounds, failures, cancellation."""
+
+import asyncio
+from contextvars import ContextVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flakestorm.executors.local import LocalExecutor
+
+
+def ignore(_: int, __: object) -> None:
+    pass
+
+
+@given(st.integers(0, 20), st.integers(1, 6))
+def test_every_job_runs_once_starting_in_order_and_never_more_at_a_time_than_asked(
+    count: int, concurrency: int
+) -> None:
+    started: list[int] = []
+    most = running = 0
+
+    def job(n: int):
+        async def run() -> int:
+            nonlocal running, most
+            started.append(n)
+            running += 1
+            most = max(most, running)
+            for _ in range(n % 3):
+                await asyncio.sleep(0)
+            running -= 1
+            return n * n
+
+        return run
+
+    results: dict[int, int] = {}
+    asyncio.run(LocalExecutor().execute([job(n) for n in range(count)], results.__setitem__, concurrency))
+    assert started == list(range(count))
+    assert results == {n: n * n for n in range(count)}
+    assert most <= concurrency
+
+
+async def test_jobs_really_overlap() -> None:
+    met = asyncio.Barrier(3)
+    results: dict[int, bool] = {}
+
+    async def meet() -> bool:
+        await met.wait()
+        return True
+
+    async with asyncio.timeout(20):
+        await LocalExecutor().execute([meet] * 3, results.__setitem__, 3)
+    assert results == {0: True, 1: True, 2: True}
+
+
+async def test_the_first_failure_cancels_the_others_and_comes_out_as_it_was() -> None:
+    cancelled: list[str] = []
+    results: dict[int, str] = {}
+    waiting = asyncio.Event()
+
+    async def quick() -> str:
+        return "quick"
+
+    async def slow() -> str:
+        waiting.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # tidying up is waited for
+            cancelled.append("slow")
+            raise
+        return "never"
+
+    async def broken() -> str:
+        await waiting.wait()
+        raise LookupError("broken")
+
+    async def later() -> str:
+        raise AssertionError("started after a failure")
+
+    with pytest.raises(LookupError, match="broken"):
+        await LocalExecutor().execute([quick, slow, broken, later], results.__setitem__, 2)
+    assert results == {0: "quick"}
+    assert cancelled == ["slow"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_results_are_reported_even_when_a_job_fails_at_the_same_moment() -> None:
+    results: dict[int, str] = {}
+
+    async def broken() -> str:
+        raise LookupError("broken")
+
+    async def fine() -> str:
+        return "fine"
+
+    with pytest.raises(LookupError):
+        await LocalExecutor().execute([broken, fine], results.__setitem__, 2)
+    assert results == {1: "fine"}
+
+
+async def test_cancelling_leaves_no_task_behind() -> None:
+    started = asyncio.Event()
+    ended: list[int] = []
+
+    async def job() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+
+    task = asyncio.create_task(LocalExecutor().execute([job] * 5, ignore, 3))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(ended) == 3
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_what_done_raises_ends_the_execution_too() -> None:
+    async def job() -> int:
+        return 1
+
+    def done(_: int, __: int) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        await LocalExecutor().execute([job, job], done, 1)
+
+
+async def test_jobs_do_not_see_each_others_context() -> None:
+    mark: ContextVar[str] = ContextVar("mark", default="none")
+    results: dict[int, str] = {}
+
+    async def job() -> str:
+        before = mark.get()
+        mark.set("left behind")
+        return before
+
+    await LocalExecutor().execute([job, job], results.__setitem__, 1)
+    assert results == {0: "none", 1: "none"}
+
+
+async def test_concurrency_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        await LocalExecutor().execute([], ignore, 0)

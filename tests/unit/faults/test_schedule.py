@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from faults_support import World, llm_call, tool_call
+
+from flakestorm.config.model import Chaos, ContextAttack, LlmFault, Scenario, ToolFault
+from flakestorm.core.choices import Choices
+from flakestorm.core.ledger import Ledger
+from flakestorm.errors import Misuse
+from flakestorm.faults.schedule import Schedule
+
+CHAOS = Chaos(
+    tool_faults=[ToolFault(tool="search", mode="error"), ToolFault(mode="slow", delay_ms=10)],
+    llm_faults=[LlmFault(mode="rate_limit", after_calls=5)],
+    context_attacks=[ContextAttack(type="overflow", enabled=False)],
+)
+
+
+def test_a_schedule_holds_a_scenarios_faults_in_config_order() -> None:
+    schedule = Schedule.of(CHAOS)
+    assert [(p.index, p.family, p.mode) for p in schedule.planned] == [
+        (0, "tool", "error"),
+        (1, "tool", "slow"),
+        (2, "llm", "rate_limit"),
+    ]
+    assert schedule.describe() == ("tool/search=error", "tool/*=slow:10", "llm/*=rate_limit (after 5)")
+    assert schedule == Schedule.of(Scenario(name="the same", **CHAOS.model_dump(exclude_unset=True)))
+
+
+def test_a_mode_of_a_later_version_is_refused_by_name() -> None:
+    with pytest.raises(Misuse, match="the tool fault mode 'wrong_value' is not available in this version; available: "):
+        Schedule.of(Chaos(tool_faults=[ToolFault(mode="wrong_value")]))
+
+
+def test_injections_are_exactly_these_faults() -> None:
+    schedule = Schedule.injecting(["tool/search#2=error:500", "llm/gpt-4o#1=rate_limit"])
+    assert schedule.describe() == ("tool/search#2=error:500", "llm/gpt-4o#1=rate_limit")
+    assert [planned.index for planned in schedule.planned] == [0, 1]
+    ledger, world = Ledger(), World()
+    stage = schedule.stage(Choices(1), ledger)
+    assert [world.cross(stage, tool_call(n=n)).status for n in (1, 2, 3)] == [200, 500, 200]
+
+
+def test_staging_writes_what_is_planned_into_the_ledger() -> None:
+    ledger = Ledger()
+    Schedule.of(CHAOS).stage(Choices(1), ledger)
+    assert (ledger.planned, ledger.tools_planned, ledger.llms_planned) == (3, 2, 1)
+
+
+def test_an_empty_schedule_lets_everything_pass() -> None:
+    ledger, world = Ledger(), World()
+    stage = Schedule().stage(Choices(1), ledger)
+    assert world.cross(stage, tool_call()) is world.answer
+    assert (ledger.planned, ledger.fired) == (0, [])
+
+
+def test_each_run_counts_for_itself() -> None:
+    schedule = Schedule.of(Chaos(tool_faults=[ToolFault(mode="error", times=1)]))
+    for _ in range(2):
+        stage, world = schedule.stage(Choices(1), Ledger()), World()
+        assert [world.cross(stage, tool_call(n=n)).status for n in (1, 2)] == [503, 200]
+
+
+def test_a_named_tool_fault_that_found_no_call_in_any_run_is_unmatched() -> None:
+    schedule = Schedule.of(
+        Chaos(
+            tool_faults=[
+                ToolFault(tool="search", mode="error"),
+                ToolFault(tool="refund", mode="error"),
+                ToolFault(mode="slow", delay_ms=0, probability=0.0),
+                ToolFault(mode="error", match_url="https://nowhere.test/*"),
+            ],
+            llm_faults=[LlmFault(mode="rate_limit", model="other")],
+        )
+    )
+    first, second = Ledger(), Ledger()
+    World().cross(schedule.stage(Choices(1), first), llm_call())
+    World().cross(schedule.stage(Choices(1), second), tool_call("search"))
+    assert [p.index for p in schedule.unmatched([first])] == [0, 1, 3]
+    assert [p.index for p in schedule.unmatched([first, second])] == [1, 3]
+    assert [p.index for p in schedule.unmatched([])] == [0, 1, 3]
+
+
+def test_a_fault_whose_triggers_declined_has_still_found_its_tool() -> None:
+    schedule = Schedule.of(Chaos(tool_faults=[ToolFault(tool="search", mode="error", after_calls=9)]))
+    ledger = Ledger()
+    World().cross(schedule.stage(Choices(1), ledger), tool_call("search"))
+    assert (schedule.unmatched([ledger]), ledger.fired) == ((), [])

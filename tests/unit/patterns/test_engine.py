@@ -1,0 +1,49 @@
+"""Pattern sets answer alike with RE2 and without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from flakestorm.patterns.engine import Matcher, encodable, near_words, rows_of
+
+re2 = pytest.importorskip("re2")
+
+
+@pytest.mark.parametrize("module", [re2, None], ids=["re2", "re"])
+def test_only_occurring_patterns_are_named(module: object) -> None:
+    matcher = Matcher(["a+", r"\bcat\b", "z"], re2=module)
+    assert matcher.occurring("a cat") == [0, 1]
+    assert matcher.occurring("123") == []
+    assert [m.span() for m in matcher.compiled[0].finditer("éa aa")] == [(1, 2), (3, 5)]
+
+
+@pytest.mark.parametrize("module", [re2, None], ids=["re2", "re"])
+def test_classes_are_ascii(module: object) -> None:
+    assert Matcher([r"\d", r"\w"], re2=module).occurring("٣é") == []
+
+
+@pytest.mark.parametrize("file", ["pii.yaml", "refusals.yaml"])
+def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> None:
+    rows = rows_of(file)
+    sources = [row["pattern"] if file == "pii.yaml" else f"(?i){row['pattern']}" for row in rows]
+    fast, plain = Matcher(sources, re2=re2), Matcher(sources, re2=None)
+    texts = [text for row in rows for text in (*row["examples"], *row["counter_examples"])]
+    for text in texts:
+        assert fast.occurring(text) == plain.occurring(text), text
+        for index in plain.occurring(text):
+            mine, theirs = ([m.span() for m in side.compiled[index].finditer(text)] for side in (fast, plain))
+            assert mine == theirs, (rows[index]["id"], text)
+
+
+def test_near_words_are_whole_words_in_any_case() -> None:
+    words = near_words(["ssn", "ss#"])
+    assert words is not None
+    assert words.search("my SSN:")
+    assert words.search("SS# is")
+    assert not words.search("session assn")
+    assert near_words([]) is None
+
+
+def test_encodable_keeps_positions() -> None:
+    assert encodable("a\ud800b") == "a\ufffdb"
+    assert encodable("ab") == "ab"

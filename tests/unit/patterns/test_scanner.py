@@ -1,0 +1,131 @@
+"""Finding personal data: the patterns' own examples, real cases, and text that must stay unmarked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flakestorm.errors import Misuse
+from flakestorm.patterns.engine import rows_of
+from flakestorm.patterns.scanner import entities, scan
+
+ROWS = rows_of("pii.yaml")
+CASES = Path(__file__).parents[3].parent / "shared" / "data" / "pii" / "presidio_recognizer_cases.jsonl"
+TRAJECTORIES = CASES.parents[1] / "trajectories" / "tau_bench_gpt4o_airline.jsonl"
+
+
+@pytest.mark.parametrize(("row", "text"), [(r, t) for r in ROWS for t in r["examples"]], ids=lambda v: str(v)[:40])
+def test_example_is_found_once(row: dict[str, Any], text: str) -> None:
+    assert [f.entity for f in scan(text) if f.entity == row["entity"]] == [row["entity"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"), [(r, t) for r in ROWS for t in r["counter_examples"]], ids=lambda v: str(v)[:40]
+)
+def test_counter_example_is_not_found(row: dict[str, Any], text: str) -> None:
+    assert [f for f in scan(text) if f.entity == row["entity"]] == []
+
+
+def test_every_pattern_is_documented_and_named_once() -> None:
+    assert [name for name, n in Counter(row["id"] for row in ROWS).items() if n > 1] == []
+    for row in ROWS:
+        assert row["source"], row["id"]
+        assert row["examples"], row["id"]
+        assert row["counter_examples"], row["id"]
+        assert 0 < row["confidence"] <= 1
+
+
+def test_positions_kind_and_confidence() -> None:
+    (found,) = scan("écrivez à ada@example.org !")
+    assert (found.kind, found.id, found.entity) == ("pii", "email-address", "EMAIL_ADDRESS")
+    assert (found.start, found.end, found.confidence) == (10, 25, 1.0)
+
+
+def test_context_raises_the_confidence() -> None:
+    assert scan("SSN 536-22-8726")[0].confidence > scan("it is 536-22-8726")[0].confidence
+
+
+def test_only_the_entities_asked_for() -> None:
+    text = "ada@example.org from 192.168.0.1"
+    assert [f.entity for f in scan(text, entities=["IP_ADDRESS"])] == ["IP_ADDRESS"]
+    assert scan(text, entities=[]) == []
+
+
+def test_an_unknown_entity_is_answered_with_the_nearest() -> None:
+    with pytest.raises(Misuse, match="unknown entity 'EMAIL_ADRESS'; did you mean 'EMAIL_ADDRESS'"):
+        scan("x", entities=["EMAIL_ADRESS"])
+
+
+def test_entities_are_sorted_and_complete() -> None:
+    assert entities() == tuple(sorted({row["entity"] for row in ROWS}))
+
+
+def test_several_findings_come_in_order_and_do_not_overlap() -> None:
+    found = scan("Card 4012 8888 8888 1881, IBAN DE89 3704 0044 0532 0130 00, phone (415) 555-0132, a@example.org")
+    assert [f.entity for f in found] == ["CREDIT_CARD", "IBAN_CODE", "PHONE_NUMBER", "EMAIL_ADDRESS"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Order 4155550132 ships on 2024-05-01 for $1,299.00.",
+        "Reservation XEHM4B, flight HAT041, seat 12C, 3 bags, gate 21.",
+        "Version 2.0.0 was released on 15.01.2024 at 12:34:56, build 20240115.1.",
+        "Invoice 2024-000123, tracking 1Z999AA10123456784, SKU 123-45-678.",
+        "It took 1718000000 ms; ids are 100000000001 and 100000000002.",
+        "ISBN 978-3-16-148410-0, DOI 10.1000/182, commit 9fceb02d0ae598e95dc970b74767f19372d61af8.",
+        "uuid 123e4567-e89b-12d3-a456-426614174000, 50% of 1,234,567.89 EUR",
+        "Call f(x)[::2] in module a::b at 10:30, ratio 16:9.",
+    ],
+)
+def test_ordinary_numbers_are_not_personal(text: str) -> None:
+    assert scan(text) == []
+
+
+def test_text_without_utf8_and_empty_text() -> None:
+    assert scan("") == []
+    assert [f.entity for f in scan("\ud800 a@example.org")] == ["EMAIL_ADDRESS"]
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=200))
+def test_any_text_can_be_scanned(text: str) -> None:
+    ends = 0
+    for found in scan(text):
+        assert ends <= found.start < found.end <= len(text)
+        ends = found.end
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="the shared recogniser cases are not beside this repository")
+def test_at_least_92_percent_of_real_recogniser_cases_are_right() -> None:
+    right = asked = placed = 0
+    for line in CASES.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        wanted = set(case["entities"])
+        if not wanted or not wanted <= set(entities()) or case.get("text") is None:
+            continue
+        found = scan(case["text"], entities=wanted)
+        asked += 1
+        right += len(found) == case["expected_len"]
+        expected = case.get("expected_positions") or case.get("expected_res")
+        placed += bool(expected) and [[f.start, f.end] for f in found] == expected
+    assert asked >= 250
+    assert right / asked >= 0.92
+    assert placed >= 150
+
+
+@pytest.mark.skipif(not TRAJECTORIES.exists(), reason="the shared trajectories are not beside this repository")
+def test_real_airline_conversations_hold_no_false_alarm() -> None:
+    texts = [
+        message["content"]
+        for line in TRAJECTORIES.read_text(encoding="utf-8").splitlines()
+        for message in json.loads(line)["traj"]
+        if message["role"] == "assistant" and message.get("content")
+    ]
+    assert len(texts) > 500
+    assert [(f.entity, text[f.start : f.end]) for text in texts for f in scan(text)] == []

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from report_samples import empty, sample
+
+from flakestorm.engine.events import InvariantInfo, ScenarioInfo, Score
+from flakestorm.reports.grid import Square, grid_of, scale_of, worst_first
+
+
+def square(verdicts: str, *, also: bool = False) -> Square:
+    cell = sample().cells[0]
+    words = {"P": "pass", "F": "fail", "I": "inconclusive"}
+    return Square(
+        ScenarioInfo("s"),
+        InvariantInfo("i", "regex", "low"),
+        tuple(replace(cell, verdict=words[v], also_fails_without_chaos=also and v == "F") for v in verdicts),
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "mark", "rate"),
+    [
+        ("PP", "pass", "2/2"),
+        ("PF", "part", "1/2"),
+        ("FF", "fail", "0/2"),
+        ("II", "open", "0/0 +2?"),
+        ("PI", "pass", "1/1 +1?"),
+        ("FI", "fail", "0/1 +1?"),
+        ("", "none", "n/a"),
+    ],
+)
+def test_mark_and_rate(verdicts: str, mark: str, rate: str) -> None:
+    assert (square(verdicts).mark, square(verdicts).rate) == (mark, rate)
+
+
+def test_chaos_is_not_the_cause_only_if_every_failure_says_so() -> None:
+    assert square("PF", also=True).chaos_is_not_the_cause
+    assert not square("PF").chaos_is_not_the_cause
+    assert not square("PP").chaos_is_not_the_cause
+
+
+def test_axes_are_the_plans_and_every_cell_is_in_its_square() -> None:
+    report = sample()
+    grid = grid_of(report)
+    assert [row[0].scenario for row in grid.rows] == list(report.scenarios)
+    assert grid.invariants == report.invariants
+    assert sorted(map(repr, (c for s in grid.squares for c in s.cells))) == sorted(map(repr, report.cells))
+    assert all((c.scenario, c.invariant) == (s.scenario.name, s.invariant.id) for s in grid.squares for c in s.cells)
+
+
+def test_names_that_only_cells_mention_are_not_lost() -> None:
+    grid = grid_of(replace(sample(), scenarios=(), invariants=()))
+    assert len(grid.rows) == 4
+    assert grid.invariants[1].severity == "medium"
+    assert sum(len(s.cells) for s in grid.squares) == len(sample().cells)
+
+
+def test_nothing_judged_is_an_empty_grid() -> None:
+    assert grid_of(empty()).rows == ()
+
+
+def test_worst_first() -> None:
+    order = [(c.verdict, c.severity) for c in worst_first(sample().cells)]
+    assert order[0] == ("fail", "critical")
+    assert [verdict for verdict, _ in order] == sorted((v for v, _ in order), key=["fail", "inconclusive"].index)
+    assert "pass" not in dict(order)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "full"), [("contract", 0.5, 100), ("chaos", 0.5, 1), ("overall", 88.0, 100), ("overall", None, 1)]
+)
+def test_scale(name: str, value: float | None, full: int) -> None:
+    assert scale_of(name, Score(value, None, None, 0, 0, 0)) == full

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flakestorm.core.ledger import Firing
+from flakestorm.core.site import Site
+from flakestorm.tape.lines import START, digest, from_line, open_seal, seal, to_line
+from flakestorm.tape.model import Exchange, Recorded
+
+text = st.text(st.characters(exclude_categories=["Cs"]))
+times = st.floats(0, 1e9)
+headers = st.lists(st.tuples(text, text), max_size=3).map(tuple)
+replies = st.builds(
+    Recorded,
+    status=st.integers(0, 599),
+    headers=headers,
+    reason=text,
+    chunks=st.lists(st.binary() | text.map(str.encode), max_size=4),
+    at_ms=st.lists(times, max_size=4),
+    stream=st.booleans(),
+    end=st.sampled_from(["eof", "client left", "broken"]),
+    error=st.none() | text,
+)
+sites = st.builds(Site, st.sampled_from(["llm", "tool", "mcp", "http"]), st.text(min_size=1), st.integers(1, 99))
+
+
+@st.composite
+def exchanges(draw: st.DrawFn) -> Exchange:
+    site = draw(sites.filter(lambda site: Site.parse(str(site)) == site))
+    firing = st.builds(Firing, st.just(site), text, st.sampled_from(["tool", "llm"]), text, st.integers(0, 9))
+    return draw(
+        st.builds(
+            Exchange,
+            st.just(site),
+            lane=text,
+            wire=text,
+            method=text,
+            url=text,
+            headers=headers,
+            body=st.binary() | text.map(str.encode),
+            reply=replies,
+            world=st.none() | replies,
+            sent=st.integers(0, 3),
+            faults=st.lists(firing, max_size=2).map(tuple),
+            t_ms=times,
+            duration_ms=times,
+            n=st.integers(0, 999),
+            note=text,
+        )
+    )
+
+
+@given(exchanges())
+def test_an_exchange_reads_back_byte_for_byte(exchange: Exchange) -> None:
+    line, _ = seal(to_line(exchange), START)
+    content, _ = open_seal(line, START)
+    assert from_line(content) == exchange
+
+
+def test_a_line_is_json_for_anyone() -> None:
+    line, chain = seal({"text": "é\n", "n": 1}, START)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"text": "é\n", "n": 1, "chain": chain.decode()}
+
+
+def test_bytes_that_are_no_text_are_base64() -> None:
+    exchange = Exchange(Site("http", "x", 1), body=b"\xff\xfe")
+    assert to_line(exchange)["body"] == {"base64": "//4="}
+
+
+def test_half_a_surrogate_pair_is_a_question_mark() -> None:
+    line, _ = seal({"url": "a\ud800b", "list": [("x", "\udfff")]}, START)
+    assert open_seal(line, START)[0] == {"url": "a?b", "list": [["x", "?"]]}
+
+
+@given(position=st.integers(0, 200), byte=st.integers(0, 255))
+def test_a_changed_byte_breaks_the_seal(position: int, byte: int) -> None:
+    line, _ = seal(to_line(Exchange(Site("tool", "search", 1), body=b'{"q": "oslo"}')), b"0" * 64)
+    position %= len(line) - 1
+    changed = line[:position] + bytes([byte]) + line[position + 1 :]
+    if changed == line:
+        return
+    with pytest.raises(ValueError):
+        open_seal(changed, b"0" * 64)
+
+
+def test_a_line_in_another_place_breaks_the_seal() -> None:
+    first, chain = seal({"n": 1}, START)
+    second, _ = seal({"n": 2}, chain)
+    assert open_seal(second, open_seal(first, START)[1])[0] == {"n": 2}
+    with pytest.raises(ValueError, match="does not follow from the line before"):
+        open_seal(second, START)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b'{"n": 1}', b'{"chain": 3}', b"\xff", b"[" * 5000])
+def test_what_is_no_line_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        open_seal(line, START)
+
+
+GOOD = to_line(Exchange(Site("tool", "search", 1), faults=(Firing(Site("tool", "search", 1), "error", "tool"),)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"site": "search"}, "is not a site"),
+        ({"site": 3}, "'site' must be a string"),
+        ({"url": None}, "'url' must be a string"),
+        ({"headers": [["a"]]}, "'headers' must be pairs"),
+        ({"headers": {"a": "b"}}, "'headers' must be a list"),
+        ({"headers": ["ab"]}, "'headers' must be pairs"),
+        ({"body": 7}, "a body must be"),
+        ({"body": {"base64": "?"}}, ""),
+        ({"reply": None}, "'reply' and 'world' must be objects"),
+        ({"world": []}, "'reply' and 'world' must be objects"),
+        ({"reply": {**GOOD["reply"], "end": "exploded"}}, "'end' and 'error'"),
+        ({"reply": {**GOOD["reply"], "status": "200"}}, "'status' must be a whole number"),
+        ({"reply": {**GOOD["reply"], "at_ms": ["1"]}}, "a time must be a number"),
+        ({"sent": True}, "'sent' must be a whole number"),
+        ({"sent": -1}, "'sent' must be a whole number"),
+        ({"faults": ["error"]}, "'faults' must hold objects"),
+        ({"faults": [{**GOOD["faults"][0], "family": "magic"}]}, "'family'"),
+    ],
+)
+def test_a_sealed_line_of_another_shape_is_refused(change: dict[str, object], message: str) -> None:
+    assert from_line(json.loads(json.dumps(GOOD)))
+    with pytest.raises(ValueError, match=message):
+        from_line(json.loads(json.dumps({**GOOD, **change})))
+
+
+def asked(n: int, lane: str = "", body: bytes = b"q", reply: bytes = b"a", t_ms: float = 0.0) -> Exchange:
+    site = Site("tool", "search", n + 1)
+    return Exchange(
+        site, lane=lane, url="https://x.test/", body=body, reply=Recorded(200, chunks=[reply]), n=n, t_ms=t_ms
+    )
+
+
+def test_the_digest_is_of_what_was_said_and_not_of_when() -> None:
+    run = [asked(0, body=b"1"), asked(1, body=b"2")]
+    later = [replace(exchange, t_ms=99.0, duration_ms=5.0, headers=(("date", "today"),)) for exchange in run]
+    rechunked = [replace(run[0], reply=Recorded(200, chunks=[b"", b"a"])), run[1]]
+    assert digest(run, "done") == digest(run[::-1], "done") == digest(later, "done") == digest(rechunked, "done")
+
+
+def test_the_digest_changes_with_anything_that_was_said() -> None:
+    run = [asked(0, body=b"1"), asked(1, body=b"2")]
+    others = [
+        digest(run, "failed"),
+        digest(run[:1], "done"),
+        digest([asked(0, body=b"2"), asked(1, body=b"1")], "done"),
+        digest([asked(0, body=b"1"), asked(1, body=b"2", reply=b"b")], "done"),
+        digest([asked(0, body=b"1q"), asked(1, body=b"2", reply=b"b")], "done"),
+        digest([replace(run[0], url="https://y.test/"), run[1]], "done"),
+        digest([replace(run[0], lane="2"), run[1]], "done"),
+        digest([], "done"),
+    ]
+    assert len({digest(run, "done"), *others}) == len(others) + 1
+
+
+def test_lanes_may_interleave_differently() -> None:
+    one = [asked(0, "a", b"1"), asked(1, "b", b"2")]
+    other = [asked(1, "a", b"1"), asked(0, "b", b"2")]
+    assert digest(one, "") == digest(other, "")
