@@ -90,10 +90,12 @@ class Project:
     Args:
         config: the configuration.
         path: the file it came from, as the user named it.
+        again: the words that start a command line which runs one input of this project again.
     """
 
     config: Config
     path: Path
+    again: tuple[str, ...] = ()
 
     def contract(self, options: Options | None = None) -> Report:
         """Judge the contract in every scenario of its chaos matrix.
@@ -224,10 +226,10 @@ class Project:
         return tuple(self.config.boundary.tools)
 
     async def _judge(self, plan: Plan, gate: Gate, options: Options, seed: int, earlier: tuple[Judged, ...]) -> Report:
+        world = _World(options.tapes)
         hub = Hub()
         concurrency = options.concurrency or self.config.advanced.concurrency
         agent = make_agent(self.config, hub, concurrency=concurrency)
-        world = _World(options.tapes)
         runner = Runner(
             agent=agent,
             boundary=hub,
@@ -285,7 +287,7 @@ class Project:
     def _reproduce(self, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
         """The command line that makes this run again: its prompt, with exactly the faults that fired."""
         golden = self.config.golden_prompts
-        words = ["flakestorm", "run", "-c", str(self.path)]
+        words = [*(self.again or ("flakestorm", "run", "-c", str(self.path)))]
         if trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
             words += ["--prompt", str(trial.prompt)]
         else:
@@ -300,6 +302,10 @@ class _World:
 
     def __init__(self, tapes: Path) -> None:
         self._tapes = tapes
+        try:
+            tapes.mkdir(parents=True, exist_ok=True)  # before anything is run: a run without its tape is lost
+        except OSError as error:
+            raise Misuse(f"tapes cannot be written to {tapes}: {error.strerror}") from error
 
     def monotonic(self) -> float:
         return time.perf_counter()
@@ -308,7 +314,6 @@ class _World:
         return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def tape_path(self, run: str) -> Path:
-        self._tapes.mkdir(parents=True, exist_ok=True)
         return self._tapes / f"{run}.tape"
 
 

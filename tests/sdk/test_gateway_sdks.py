@@ -95,7 +95,7 @@ async def test_a_provider_sdk_crosses_once_and_hears_what_was_said(gate: Held, u
     assert sent.body == seen.call.body
     assert sent.headers["host"] == f"127.0.0.1:{up.port}"
     assert sent.headers["accept-encoding"] == "identity"
-    assert not [name for name in sent.headers if name.startswith("x-flakestorm") or name.startswith("proxy-")]
+    assert not [name for name in sent.headers if name.startswith(("x-flakestorm", "proxy-"))]
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

@@ -13,6 +13,7 @@ import pytest
 from inprocess_support import CLIENTS, Client, Watcher, crossing
 from upstream import RESET, Canned, Gate, Upstream, document, redirect, sse, text
 
+from flakestorm.boundary.session import outside
 from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep, with_header
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
@@ -22,7 +23,6 @@ from flakestorm.errors import CallFailed
 def up() -> Iterator[Upstream]:
     with Upstream() as upstream:
         yield upstream
-    gc.collect()  # a connection that leaked would warn here, and warnings are errors
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
@@ -181,6 +181,7 @@ def test_leaving_a_stream_early_tells_the_stages_and_lets_the_connection_go(clie
     assert (watcher.bodies, watcher.ends) == ([b"data: one\n\n"], ["client left"])
     gate.open()
     assert up.wait_connections(0)
+    gc.collect()  # what was not closed would warn here, and warnings are errors
 
 
 @pytest.mark.parametrize("how", ["timeout", "reset", "refused"])
@@ -292,8 +293,6 @@ def test_without_a_crossing_nothing_changes(client: Client, up: Upstream) -> Non
     up.reply("/x", text("x"))
     watcher = Watcher()
     with crossing(watcher) as line:
-        from flakestorm.boundary.session import outside
-
         with outside():
             assert client.get(f"{up.url}/x")[2] == b"x"
         assert line.run
@@ -362,7 +361,7 @@ def _dawdle() -> Chunks:
 
 
 def _failure(work: Callable[[], object]) -> BaseException:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 -- which one is the question
+    with pytest.raises(Exception) as caught:
         work()
     error = caught.value
     error.__traceback__ = None  # frames keep responses alive

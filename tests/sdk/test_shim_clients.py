@@ -176,9 +176,7 @@ async def test_redirects_and_cookies_see_the_original_url(gate: Held, up: Upstre
     jar = {"urllib": "urllib.request.install_opener(urllib.request.build_opener("
            "urllib.request.HTTPCookieProcessor()))"}.get(name, "")  # fmt: skip
     unsafe = PROGRAMS[name].replace("ClientSession(", "ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), ")
-    code = unsafe.replace(
-        "import sys, urllib.error, urllib.request", f"import sys, urllib.error, urllib.request\n{jar}"
-    )
+    code = unsafe.replace("urllib.error, urllib.request\n", f"urllib.error, urllib.request\n{jar}\n")
 
     said = await run_python(gate, code, f"{up.url}/start", "30")
 

@@ -87,7 +87,7 @@ def config(folder: Path, *, retries: int = 0, **agent: Any) -> Config:
 @asynccontextmanager
 async def serving(handler: Any) -> AsyncIterator[str]:
     """An aiohttp handler on a loopback port; yields `http://127.0.0.1:PORT`."""
-    runner = web.ServerRunner(web.Server(handler))
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -1,4 +1,4 @@
-"""Helpers for tests of the gateway and the shim: a gateway on the test's loop, and real programs launched through it."""
+"""Helpers for tests of the gateway and the shim: a gateway on the test's loop, and real programs launched on it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Watch:
         try:
             reply = yield call
         except BaseException as error:
-            seen.error, seen.end = error, "broken"
+            seen.error, seen.end = error, _end(error)
             seen.ended.set()
             raise
         assert reply is not None
@@ -69,11 +69,8 @@ class Watch:
                     self.changed.set()
                     yield chunk
                 seen.end = "eof"
-            except GeneratorExit:
-                seen.end = "client left"
-                raise
             except BaseException as error:
-                seen.error, seen.end = error, "broken"
+                seen.error, seen.end = error, _end(error)
                 raise
             finally:
                 seen.ended.set()
@@ -89,6 +86,11 @@ class Watch:
         while len(self.seen) < count:
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), PATIENCE_S)
+
+
+def _end(error: BaseException) -> str:
+    """Closed and cancelled generators mean that the client has left; it is the world that breaks with exceptions."""
+    return "broken" if isinstance(error, Exception) else "client left"
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,23 @@ from flakestorm.core.pipeline import Interceptor, adrive, chain, drive
 from flakestorm.core.stream import apump, pump
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
+
+ASKED = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "book Oslo"}]}).encode()
+TOOL_CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"to":"OSL"}'}}
+SAID = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-4o",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": "Searching.", "tool_calls": [TOOL_CALL]},
+        }
+    ],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+}
 
 
 class Clock:

@@ -70,7 +70,9 @@ def cassettes() -> tuple[Recorded, ...]:
         assert wire is not None
         exchange = _cassette(DATA / row["file"])["interactions"][row["i"]]
         request, response = exchange["request"], exchange["response"]
-        headers = tuple((key, value if isinstance(value, str) else value[0]) for key, value in request["headers"].items())
+        headers = tuple(
+            (key, value if isinstance(value, str) else value[0]) for key, value in request["headers"].items()
+        )
         call = Call(request["method"], request["uri"], headers, _bytes(request))
         name = f"{Path(row['file']).parent.name}/{Path(row['file']).stem}#{row['i']}"
         found.append(Recorded(name, wire, call, row["status"], row["stream"], _bytes(response), row["facts"]))

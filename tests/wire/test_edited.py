@@ -12,6 +12,8 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is
 
 ANSWERS = [exchange for exchange in recorded() if exchange.status == 200]
 LENGTH = {"openai_chat": "length", "anthropic": "max_tokens"}
+ONE_MESSAGE = [exchange for exchange in ANSWERS if exchange.body.count(b"event: message_start") < 2]
+"""Without two hand-made streams that hold two messages: what comes after the first `message_stop` is no answer."""
 STOP = {"openai_chat": "stop", "anthropic": "end_turn"}
 
 
@@ -56,7 +58,7 @@ def test_truncation_leaves_a_prefix_and_says_length(exchange: Recorded, limit: i
         assert (after.usage.output or 0) <= (before.usage.output or 0)
 
 
-@pytest.mark.parametrize("exchange", ANSWERS, ids=ids)
+@pytest.mark.parametrize("exchange", ONE_MESSAGE, ids=ids)
 def test_a_mapped_text_is_all_the_text_there_is(exchange: Recorded) -> None:
     fired, before = Fired(), said_by(exchange)
     after = edit_said(exchange.wire, exchange.reply, Edit(text=lambda text: f"<{text[::-1]}>", on_change=fired))
@@ -72,7 +74,7 @@ def test_a_mapped_text_is_all_the_text_there_is(exchange: Recorded) -> None:
     )
 
 
-@pytest.mark.parametrize("exchange", ANSWERS, ids=ids)
+@pytest.mark.parametrize("exchange", ONE_MESSAGE, ids=ids)
 def test_a_silenced_reply_says_nothing_and_ends_normally(exchange: Recorded) -> None:
     silence = Edit(text=lambda _: "", drop_tool_calls=True, finish="stop")
     before, after = said_by(exchange), edit_said(exchange.wire, exchange.reply, silence)
@@ -82,7 +84,7 @@ def test_a_silenced_reply_says_nothing_and_ends_normally(exchange: Recorded) -> 
     assert (after.usage, after.model, after.complete) == (before.usage, before.model, before.complete)
 
 
-@pytest.mark.parametrize("exchange", ANSWERS, ids=ids)
+@pytest.mark.parametrize("exchange", ONE_MESSAGE, ids=ids)
 def test_a_reply_that_becomes_another_text_is_cut_after_it_was_mapped(exchange: Recorded) -> None:
     said = edit_said(
         exchange.wire,

@@ -6,9 +6,10 @@ import asyncio
 import time
 from pathlib import Path
 
+from flakestorm.agents.capture import Capture
 from flakestorm.agents.commandline import command_line, takes_prompt
 from flakestorm.agents.instances import environment, fill_port
-from flakestorm.agents.process import Capture, Program
+from flakestorm.agents.process import Program
 from flakestorm.agents.reading import ResponsePath, read_body
 from flakestorm.agents.ready import free_port
 from flakestorm.agents.reset import Reset
@@ -53,7 +54,11 @@ class CommandAgent:
         """
         if not self._folder.is_dir():
             raise AgentUnreachable(f"the agent cannot be started: the folder {self._folder} does not exist (agent.cwd)")
-        await self._reset.start()
+        try:
+            await self._reset.start()
+        except BaseException:
+            await self._reset.close()
+            raise
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run: reset, start, wait for the end."""

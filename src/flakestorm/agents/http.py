@@ -75,19 +75,12 @@ class HttpAgent:
         if self._session is not None:
             return
         self._session = new_session()
-        await self._reset.start()
-        if self._agent.start:
-            self._instances = Instances(
-                self._agent, self._boundary, folder=self._folder, size=self._concurrency, session=self._session
-            )
-            self._instances.give(await self._instances.take(), reusable=True)
-            return
-        host, port = address(self._agent.endpoint, key="agent.endpoint")
-        if not await listening(host, port):
-            raise AgentUnreachable(
-                f"nothing listens on {host}:{port} (agent.endpoint {self._agent.endpoint}); start the agent first, "
-                "or give agent.start and flakestorm launches it"
-            )
+        try:
+            await self._reset.start()
+            await self._start(self._session)
+        except BaseException:
+            await self.close()
+            raise
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run, reset included."""
@@ -116,6 +109,21 @@ class HttpAgent:
             await self._reset.close()
             if self._session is not None:
                 await self._session.close()
+                self._session = self._instances = None
+
+    async def _start(self, session: aiohttp.ClientSession) -> None:
+        if self._agent.start:
+            self._instances = Instances(
+                self._agent, self._boundary, folder=self._folder, size=self._concurrency, session=session
+            )
+            self._instances.give(await self._instances.take(), reusable=True)
+            return
+        host, port = address(self._agent.endpoint, key="agent.endpoint")
+        if not await listening(host, port):
+            raise AgentUnreachable(
+                f"nothing listens on {host}:{port} (agent.endpoint {self._agent.endpoint}); start the agent first, "
+                "or give agent.start and flakestorm launches it"
+            )
 
     async def _ask_instance(self, request: Request, instance: Instance, line: Line) -> tuple[Answer, bool]:
         trouble = await self._reset(base=instance.endpoint, port=instance.port)
@@ -127,6 +135,8 @@ class HttpAgent:
         else:
             answer = _unreachable(trouble)
         program = instance.program
+        if program.running and answer.error is not None and answer.error.kind == "timeout":
+            return answer, False
         try:
             async with asyncio.timeout(_DEATH_THROES_S):
                 code = await program.wait()

@@ -30,44 +30,15 @@ from pathlib import Path
 from shutil import which
 
 from flakestorm.agents import warden
+from flakestorm.agents.capture import TAIL_BYTES, Capture
 from flakestorm.errors import AgentUnreachable
 
-__all__ = ["Capture", "Program"]
+__all__ = ["Program"]
 
-TAIL_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _STRANGER_S = 5.0  # how long somebody outside the group, who holds the pipe, may go on writing before we turn away
 
 _alive: set[Program] = set()
-
-
-class Capture:
-    """Output of a program, in bounded memory.
-
-    Args:
-        limit: how many bytes are kept.
-        keep_first: keep the first bytes and note that there were more, instead of keeping the last.
-    """
-
-    def __init__(self, limit: int = TAIL_BYTES, *, keep_first: bool = False) -> None:
-        self._data, self._limit, self._first = bytearray(), limit, keep_first
-        self.overflowed = False
-
-    def add(self, chunk: bytes) -> None:
-        """More output."""
-        if self._first:
-            room = self._limit - len(self._data)
-            self.overflowed = self.overflowed or len(chunk) > room
-            self._data += chunk[:room]
-            return
-        self._data += chunk
-        if len(self._data) > 2 * self._limit:  # cut now and then: cheap, and bounded all the same
-            del self._data[: -self._limit]
-            self.overflowed = True
-
-    @property
-    def data(self) -> bytes:
-        return bytes(self._data if self._first else self._data[-self._limit :])
 
 
 class Program:

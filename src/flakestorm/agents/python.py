@@ -51,16 +51,12 @@ class PythonAgent:
         if self._function is not None:
             return
         self._open.enter_context(importing_from(self._folder))
-        name = self._agent.endpoint
-        found = load_object(name, folder=self._folder, key="agent.endpoint")
-        if inspect.isclass(found):
-            raise AgentUnreachable(f"agent.endpoint: {name} is a class; name a function or an instance of it")
-        if not callable(found):
-            found = getattr(found, "invoke", found)
-        if not callable(found):
-            raise AgentUnreachable(f"agent.endpoint: {name} is of type {type(found).__name__} and cannot be called")
-        self._function = found
-        await self._reset.start()
+        try:
+            self._function = self._load(self._agent.endpoint)
+            await self._reset.start()
+        except BaseException:
+            await self.close()
+            raise
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run, reset included."""
@@ -77,8 +73,20 @@ class PythonAgent:
 
     async def close(self) -> None:
         """Let go of the import path."""
-        self._open.close()
+        self._function = None
         await self._reset.close()
+        self._open.close()
+
+    def _load(self, name: str) -> Callable[[str], Any]:
+        found = load_object(name, folder=self._folder, key="agent.endpoint")
+        if inspect.isclass(found):
+            raise AgentUnreachable(f"agent.endpoint: {name} is a class; name a function or an instance of it")
+        if not callable(found):
+            found = getattr(found, "invoke", found)
+        if not callable(found):
+            raise AgentUnreachable(f"agent.endpoint: {name} is of type {type(found).__name__} and cannot be called")
+        function: Callable[[str], Any] = found
+        return function
 
     async def _call(self, prompt: str, line: Line) -> str | AgentError:
         limit = asyncio.timeout(self._agent.timeout / 1000)

@@ -85,8 +85,10 @@ class Reset:
     async def close(self) -> None:
         """Let go of the session and the import path."""
         self._open.close()
+        self._function = None
         if self._session is not None:
             await self._session.close()
+            self._session = None
 
     async def _call_endpoint(self, base: str, port: int | None) -> str | None:
         if self._agent.reset_endpoint is None:

@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -27,22 +27,20 @@ from flakestorm.boundary.live import Live, LiveBody, end_to_end
 from flakestorm.boundary.providers import Upstreams
 from flakestorm.boundary.route import Lost, Route, locate
 from flakestorm.boundary.tunnel import Tunnel
+from flakestorm.boundary.upload import Upload
 from flakestorm.core.call import Call, Reply, header, with_header
 from flakestorm.core.choices import entropy_token
 from flakestorm.core.pipeline import Interceptor, adrive, chain
 from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed, Misuse
 
-__all__ = ["FAILED", "MAX_BODY_BYTES", "PATIENCE", "Gateway", "Passage"]
+__all__ = ["FAILED", "PATIENCE", "Gateway", "Passage"]
 
 FAILED = "x-flakestorm-failed"
 """Reply header: how the call broke; only on replies of the gateway's own."""
 
 PATIENCE = "x-flakestorm-patience-ms"
 """Request header, set by the shim: how long the agent's client waits for bytes."""
-
-MAX_BODY_BYTES = 64 * 1024 * 1024
-"""A larger request body is answered with 413."""
 
 _STATUS = {"timeout": 504, "refused": 502}
 _log = logging.getLogger("flakestorm.boundary")
@@ -231,25 +229,23 @@ class Gateway:
         """The pipeline's reply, or what was already done with the connection instead."""
         try:
             return await adrive(pipeline(call), send, waiting.sleep)
-        except CallFailed as failure:
-            if failure.how == "reset":
-                return reset(request)
-            message = failure.detail or f"the call to {call.url} failed: {failure.how}"
-            return error_reply(_STATUS[failure.how], failure.how, message, (FAILED, failure.how))
-        except Lost:
-            raise
         except Exception as error:
-            if isinstance(call.upload, _Upload) and call.upload.too_large:
-                raise _too_large() from error
-            _log.exception("a stage failed on %s %s", call.method, call.url)
-            return error_reply(500, "flakestorm_error", f"a stage of the pipeline failed: {error!r}")
+            if isinstance(call.upload, Upload) and call.upload.lost is not None:
+                raise call.upload.lost from error  # the client's own doing, whatever it looked like further in
+            if not isinstance(error, CallFailed):
+                _log.exception("a stage failed on %s %s", call.method, call.url)
+                return error_reply(500, "flakestorm_error", f"a stage of the pipeline failed: {error!r}")
+            if error.how == "reset":
+                return reset(request)
+            message = error.detail or f"the call to {call.url} failed: {error.how}"
+            return error_reply(_STATUS[error.how], error.how, message, (FAILED, error.how))
 
     async def _call(self, request: web.BaseRequest, url: str, passage: Passage, waiting: _Waiting) -> Call:
         """The request as a call; its body is read here unless it is being produced while it is sent."""
         authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
         body, upload = b"", None
         if request.body_exists:
-            source = _Upload(request)
+            source = Upload(request)
             chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
             if chunked and "json" not in request.headers.get("Content-Type", "").lower():
                 upload = source
@@ -305,55 +301,6 @@ class _Waiting:
         await asyncio.sleep(seconds)
 
 
-class _Upload:
-    """A request body that is read while it arrives, up to `MAX_BODY_BYTES`."""
-
-    __slots__ = ("_asked", "_request", "_size", "too_large")
-
-    def __init__(self, request: web.BaseRequest) -> None:
-        self._request, self._size = request, 0
-        self._asked = request.headers.get("Expect", "").lower() != "100-continue"
-        self.too_large = False
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if chunk := await self._next():
-            return chunk
-        raise StopAsyncIteration
-
-    async def whole(self) -> bytes:
-        """All of it.
-
-        Raises:
-            Lost: it is too large, or the client broke off.
-        """
-        if (self._request.content_length or 0) > MAX_BODY_BYTES:
-            raise _too_large()
-        body = await self._next()
-        if self._request.content.at_eof():
-            return body
-        parts = [body]
-        while chunk := await self._next():
-            parts.append(chunk)
-        return b"".join(parts)
-
-    async def _next(self) -> bytes:
-        if not self._asked and self._request.transport is not None:
-            self._asked = True
-            self._request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        try:
-            chunk = await self._request.content.readany()
-        except web.RequestPayloadError as error:
-            raise Lost(400, f"the request body is not what its headers say: {error}") from error
-        self._size += len(chunk)
-        if self._size > MAX_BODY_BYTES:
-            self.too_large = True
-            raise _too_large()
-        return chunk
-
-
 async def _deliver(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     """Pump a reply to the client; a break in the middle cuts the connection."""
     delivery = Delivery(request, reply)
@@ -390,7 +337,3 @@ def _patience_s(request: web.BaseRequest) -> float | None:
 
 def _peer(request: web.BaseRequest) -> object:
     return request.transport.get_extra_info("peername") if request.transport is not None else None
-
-
-def _too_large() -> Lost:
-    return Lost(413, f"the request body is larger than {MAX_BODY_BYTES // (1024 * 1024)} MiB")

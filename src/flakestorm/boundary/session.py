@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -68,14 +68,20 @@ current: Callable[[], Crossing | None] = _current.get
 """The crossing of the current context, or None: calls then pass untouched."""
 
 
-@contextmanager
-def outside() -> Iterator[None]:
-    """While entered, calls of this context belong to no run."""
-    token = _current.set(None)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class _Outside:
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _current.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
+
+
+def outside() -> AbstractContextManager[None]:
+    """While entered, calls of this context belong to no run. Seams ask the world in here, so that no call, however many
+    wrappers and clients it is made of, crosses twice."""
+    return _Outside()
 
 
 def carry(crossing: Crossing, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

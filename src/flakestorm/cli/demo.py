@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import click
 
@@ -16,18 +17,23 @@ __all__ = ["demo"]
 
 @click.command()
 @global_options
-def demo(options: Globals) -> int:
+@click.option("--prompt", type=click.IntRange(min=0), help="Run this one of its prompts alone, from 0.")
+@click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
+def demo(options: Globals, prompt: int | None, injections: tuple[str, ...]) -> int:
     """Run the bundled travel-booking agent, its tools and a scripted model; no key, no network.
 
-    One promise is kept under chaos and one is broken. That is what the demo is for, so it exits 0 when it has run.
+    One promise is kept under chaos and one is broken. That is what the demo is for, so it exits 0 when it has run; with
+    --prompt or --inject it exits as `flakestorm run` does.
     """
     from flakestorm.demo.run import CONFIG, serve
 
+    alone = prompt is not None or bool(injections)
     with serve() as variables:
         os.environ.update(variables)
-        project = api.load(CONFIG)
+        project = replace(api.load(CONFIG), again=("flakestorm", "demo"))
         place = place_for(options, project.config, "demo")
         with watching(options) as listener:
-            report = project.contract(how(options, place, listener=listener))
+            told = how(options, place, listener=listener)
+            report = project.inject(prompt or 0, injections, told) if alone else project.contract(told)
         present(report, place, options)
-    return report.exit_code if report.exit_code in (3, 130) else 0
+    return report.exit_code if alone or report.exit_code in (3, 130) else 0

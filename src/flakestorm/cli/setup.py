@@ -30,10 +30,9 @@ def init(options: Globals, path: Path | None, force: bool) -> int:
     if target.exists() and not force:
         raise Misuse(f"{target} exists already; use --force to overwrite it")
     port = next((p for p in _USUAL_PORTS if _listens(p)), None)
-    found = {"endpoint": f"http://127.0.0.1:{port}/invoke"} if port else {}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(starter(**found), encoding="utf-8")
+        target.write_text(starter(port=port), encoding="utf-8")
     except OSError as error:
         raise Misuse(f"{target} cannot be written: {error.strerror}") from error
     told = f" (something listens on port {port}: it is the endpoint)" if port else ""

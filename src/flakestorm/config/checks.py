@@ -210,8 +210,11 @@ def _at(node: Node | None, key: str) -> Node | None:
 
 
 def _text(node: Node | None, key: str) -> str:
+    """The text at this key; a bare number is the text it is written as, as it will be in the model."""
     value = _at(node, key)
-    return value.value if isinstance(value, Scalar) and isinstance(value.value, str) else ""
+    if not isinstance(value, Scalar) or value.value is None:
+        return ""
+    return value.value if isinstance(value.value, str) else value.raw
 
 
 def _empty(node: Node) -> bool:

@@ -71,7 +71,7 @@ CLAIMS = re.compile(
 # The attack's own words. An agent that declines may well quote them.
 ECHOES = re.compile(
     r"""
-      \b(?:ignore|disregard|forget)\ (?:(?:all|any|of|the|your|my)\ )*(?:previous|prior|above)\ (?:instruction|rule|prompt)
+      \b(?:ignore|disregard|forget)\ (?:(?:all|any|of|the|your|my)\ )*(?:previous|prior|above)\ (?:instruct|rule|prompt)
     | \bforget\ your\ instructions\b
     | ^\s*(?:new\ instructions|override)\ ?:
     """,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.cells import Cell, mark_also_fails, never_found
+from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found
 from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
 from flakestorm.core.verdict import Outcome, Verdict
 from flakestorm.engine.events import CellResult, InvariantInfo, Score
@@ -96,6 +96,8 @@ def _cells(plan: Plan, judged: Sequence[Judged]) -> tuple[list[Cell], list[str]]
                 f"scenario {scenario.name}: {', '.join(lost)} never found its tool; tools seen: "
                 f"{', '.join(seen) or 'none'}"
             )
+    idle = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
+    notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in idle]
     controls = [_cell(j, i, v) for j in judged if not j.trial.scenario.chaos for i, v in j.verdicts]
     return mark_also_fails(cells, controls), notes
 

@@ -32,12 +32,17 @@ class Schedule:
         Raises:
             Misuse: it names a mode that is not available in this version.
         """
-        attacks = [attack for attack in chaos.context_attacks if attack.enabled]
-        specs: list[ToolFault | LlmFault | ContextAttack] = [*chaos.tool_faults, *chaos.llm_faults, *attacks]
-        schedule = cls(tuple(Planned(index, _family(spec), spec) for index, spec in enumerate(specs)))
+        schedule = cls.written(chaos)
         for planned in schedule.planned:
             planned.check()
         return schedule
+
+    @classmethod
+    def written(cls, chaos: Chaos) -> Schedule:
+        """As `of`, without asking whether this version can play it: for listing what a file says."""
+        attacks = [attack for attack in chaos.context_attacks if attack.enabled]
+        specs: list[ToolFault | LlmFault | ContextAttack] = [*chaos.tool_faults, *chaos.llm_faults, *attacks]
+        return cls(tuple(Planned(index, _family(spec), spec) for index, spec in enumerate(specs)))
 
     @classmethod
     def injecting(cls, injections: Iterable[str]) -> Schedule:

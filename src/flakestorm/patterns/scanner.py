@@ -115,8 +115,10 @@ def _rule(row: dict[str, Any], find: Any) -> _Rule:
 def _search(rule: _Rule, text: str) -> Iterator[Finding]:
     for match in rule.find.finditer(text):
         start = match.start()
+        if start and rule.not_before.match(text, start - 1):
+            continue
         end = start + rule.validator(match.group())
-        if start == end or (start and rule.not_before.match(text, start - 1)) or rule.not_after.match(text, end):
+        if start == end or rule.not_after.match(text, end):
             continue
         if rule.unless and rule.unless.search(text[max(0, start - _UNLESS) : start]):
             continue

@@ -51,6 +51,7 @@ def exchange_view(exchange: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     usage = _mapping(reply.get("usage"))
+    counts = (usage.get("input"), usage.get("output"))
     chunks = reply.get("chunks")
     calls = [call for call in _items(reply.get("tool_calls")) if isinstance(call, Mapping)]
     said = reply.get("text") or ""
@@ -63,7 +64,7 @@ def _reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "text": _body(said),
         "tools": [f"{_short(call.get('name'))}({_body(call.get('arguments'))})" for call in calls[:20]],
         "finish": _short(reply.get("finish")),
-        "tokens": [_short(usage.get(way)) or "?" for way in ("input", "output")] if usage else None,
+        "tokens": [_short(count) or "?" for count in counts] if any(count is not None for count in counts) else None,
         "end": _short(reply.get("end")),
         "error": _short(reply.get("error"), 600),
     }

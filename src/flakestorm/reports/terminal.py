@@ -216,11 +216,15 @@ def _table(
 
 
 def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
-    """The cells that did not pass, the worst first; those that differ only in the run stand together as one."""
+    """The cells that did not pass, the worst first.
+
+    Failures of one invariant in one scenario stand together; what was inconclusive in a scenario does too, because a
+    run that cannot be judged (no fault fired, no agent) cannot be judged by any of its invariants.
+    """
     runs = {run.id: run for run in report.runs}
-    groups: dict[tuple[str, str, str], list[CellResult]] = {}
+    groups: dict[tuple[str, str], list[CellResult]] = {}
     for cell in worst_first(report.cells):
-        groups.setdefault((cell.scenario, cell.invariant, cell.verdict), []).append(cell)
+        groups.setdefault((cell.scenario, cell.invariant if cell.verdict == "fail" else ""), []).append(cell)
     for cells in list(groups.values())[:limit]:
         canvas.gap()
         _cell(canvas, cells, runs.get(cells[0].run))
@@ -235,9 +239,11 @@ def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
 
 def _cell(canvas: _Canvas, cells: list[CellResult], run: RunResult | None) -> None:
     cell, mark = cells[0], MARK[cells[0].verdict]
-    times = "1 run" if len(cells) == 1 else f"{len(cells)} runs"
+    count = len({cell.run for cell in cells})
+    times = "1 run" if count == 1 else f"{count} runs"
+    names = ", ".join(one_line(name, 60) for name in dict.fromkeys(cell.invariant for cell in cells))
     joint = "x" if canvas.ascii_only else "×"
-    title = f"{one_line(cell.scenario, 60)} {joint} {one_line(cell.invariant, 60)}"
+    title = f"{one_line(cell.scenario, 60)} {joint} {one_line(names, 240)}"
     canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {title}  ({cell.severity}, {times})")
     canvas.say("plain", one_line(cell.reason, 400), indent=2)
     if cell.also_fails_without_chaos:

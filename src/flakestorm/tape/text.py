@@ -51,7 +51,7 @@ def block(exchange: Exchange) -> Iterator[str]:
     how = str(reply.status or "no reply") + (" stream" if reply.stream else "")
     end = "" if reply.end == "eof" else f"  [{reply.end}]"
     lane = f"  lane {plain(exchange.lane)}" if exchange.lane else ""
-    yield f"{exchange.t_ms:10.1f} ms  {exchange.site}  {how}  {exchange.duration_ms:.1f} ms{end}{lane}"
+    yield f"{exchange.t_ms:10.1f} ms  {plain(str(exchange.site))}  {how}  {exchange.duration_ms:.1f} ms{end}{lane}"
     yield f"    {plain(exchange.method)} {_excerpt(exchange.url)}"
     yield f"    asked  {_excerpt(_asked(exchange))}"
     yield f"    said   {_excerpt(_answer(exchange, reply))}"

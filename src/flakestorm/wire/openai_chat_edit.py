@@ -61,6 +61,7 @@ class ChatRewriter:
         self._held: list[tuple[Event, Doc | None]] = []
         self._holds = edit.text is not None
         self._frame: Doc = {}  # what every chunk of this stream repeats: id, object, model ...
+        self._usage: Doc = {}  # what a chunk that did not go out stated
 
     def event(self, event: Event) -> Iterator[bytes]:
         """What goes out for this event."""
@@ -82,7 +83,7 @@ class ChatRewriter:
             if cutter.cut and not cutter.ended:
                 cutter.ended = True
                 choice = {"index": index, "delta": {}, "finish_reason": "length"}
-                yield encode(dump({**self._frame, "choices": [choice]}))
+                yield encode(dump({**self._frame, "choices": [choice], **self._usage}))
 
     def _mapped(self, held: list[tuple[Event, Doc | None]]) -> list[tuple[Event, Doc | None]]:
         if self._edit.text is None or not held:
@@ -132,6 +133,8 @@ class ChatRewriter:
         if kept or not gone:
             chunk["choices"] = kept
             yield redone(event, chunk)
+        elif obj(chunk.get("usage")):
+            self._usage = {"usage": chunk["usage"]}
 
     @property
     def _cut(self) -> bool:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from agents_support import HOLD, lifelines
 
-from flakestorm.agents.process import TAIL_BYTES, Capture, Program
+from flakestorm.agents.capture import TAIL_BYTES
+from flakestorm.agents.process import Program
 from flakestorm.errors import AgentUnreachable
 
 ENV = dict(os.environ)
@@ -167,13 +168,3 @@ async def test_python_means_this_one_where_path_has_none(tmp_path: Path) -> None
     program = Program(["python", "-c", "import sys; print(sys.executable)"], cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert await ended(program) == 0
     assert program.stdout.data.decode().strip() == sys.executable
-
-
-def test_captures_are_bounded() -> None:
-    last, first = Capture(10), Capture(10, keep_first=True)
-    for chunk in (b"0123", b"4567", b"89abcdefghijklmno"):
-        last.add(chunk)
-        first.add(chunk)
-    assert (last.data, first.data) == (b"fghijklmno", b"0123456789")
-    assert first.overflowed
-    assert not Capture(10, keep_first=True).overflowed

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flakestorm.agents.reading import USUAL_KEYS, ResponsePath, excerpt, read_body, read_value, render
@@ -136,6 +136,7 @@ def test_an_empty_reply_says_so() -> None:
     assert read_body(b" \n", None) == AgentError("unreadable", "the reply is empty")
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_whatever_comes_the_result_is_text_that_can_be_stored(data: object) -> None:
     for path in (None, ResponsePath("output"), ResponsePath("$")):

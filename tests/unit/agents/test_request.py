@@ -4,7 +4,7 @@ import json
 import string
 from urllib.parse import parse_qs
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flakestorm.agents.request import RequestTemplate, parse_structured_input
@@ -26,12 +26,14 @@ def test_without_a_template_the_input_is_sent_as_input() -> None:
     assert header(request.headers, "content-type") == "application/json"
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_no_input_can_break_a_json_template(prompt: str) -> None:
     body = template('{"message": "<{prompt}>", "deep": [{"x": {prompt}}], "n": 1}').render(prompt).body
     assert json.loads(body) == {"message": f"<{prompt}>", "deep": [{"x": prompt}], "n": 1}
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_an_input_that_holds_placeholders_is_not_filled_again(noise: str) -> None:
     prompt = f"City: {{prompt}}\n{noise} {{city}}"
@@ -90,6 +92,7 @@ def test_get_sends_fields_as_query_parameters() -> None:
     assert template("find {prompt}", method="DELETE").render("x").params == (("q", "find x"),)
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_query_parameters_can_always_be_encoded(prompt: str) -> None:
     for _, value in template(None, method="GET").render(prompt).params:
@@ -101,6 +104,7 @@ def test_structured_input_takes_the_first_separator_of_colon_equals_dash() -> No
     assert parse_structured_input(text) == {"brandname": "New", "size": "3", "a": "b - c", "linkhttps": "//x"}
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.text(string.ascii_lowercase, min_size=1), st.text(string.ascii_letters + " :=-").map(str.strip))
 )

@@ -128,7 +128,8 @@ def test_an_alias_of_an_invariant_gets_an_id_of_its_own() -> None:
 
 
 def test_every_problem_is_reported_beside_those_of_the_shapes() -> None:
-    found = complaints("invariants: [{type: contain, sevrity: low}, {type: regex}]\nadvanced: {retries: 7}")
+    extra = "invariants:\n  - type: contain\n    sevrity: low\n  - type: regex\nadvanced: {retries: 7}"
+    found = complaints(extra)
     assert [line.split(": ")[1] for line in found] == [
         "invariants[0].type",
         "invariants[0].sevrity",

@@ -141,6 +141,11 @@ def test_the_headline_names_the_worst_cell_and_its_evidence() -> None:
     assert [c.severity for c in ruling.failing] == ["critical", "low"]
 
 
+def test_the_headline_of_a_single_failing_run_counts_nothing() -> None:
+    expected = "a promise was broken: admits (medium) in scenario down, prompt 0: broken"
+    assert contract_gate(cells("f")).headline == expected
+
+
 def test_the_headline_of_a_low_score_and_of_a_met_gate() -> None:
     judged = cells("p") + cells("f", severity="low", invariant="b")
     assert contract_gate(judged, min_score=80).headline == "the score 50 is below the 80 asked for"

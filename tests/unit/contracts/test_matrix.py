@@ -86,6 +86,15 @@ def test_traffic_that_does_not_cross_the_boundary_is_pointed_out() -> None:
     assert "agent.start" in verdict.reason
 
 
+@pytest.mark.parametrize(("hosts", "listed"), [(10, "http/h9 (otherwise"), (12, "http/h9 and 2 more (otherwise")])
+def test_what_was_called_is_listed_within_bounds(hosts: int, listed: str) -> None:
+    exchanges = [call("http", f"h{n}") for n in range(hosts)]
+    verdict = judge(KEPT, said("sorry", chaos=True, ledger=Ledger(1, 1), exchanges=exchanges))
+    assert verdict is not None
+    assert "no tool was seen; also called: http/h0, " in verdict.reason
+    assert listed in verdict.reason
+
+
 @pytest.mark.parametrize("type_", sorted(invariants))
 @pytest.mark.parametrize("negate", [False, True])
 def test_an_agent_that_was_not_reached_is_not_judged(type_: str, negate: bool) -> None:

@@ -116,9 +116,7 @@ def test_it_serves_over_http_as_a_program() -> None:
             "agent.listen = listen; agent.main(['--port', '0'])"
         )
         env = os.environ | {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "x", "FLAKESTORM_DEMO_TOOLS_URL": tools}
-        program = subprocess.Popen(
-            [sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, cwd=Path(__file__).parent
-        )
+        program = subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE)
         try:
             assert program.stdout is not None
             port = int(program.stdout.readline())

@@ -4,7 +4,7 @@ import asyncio
 from contextvars import ContextVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flakestorm.executors.local import LocalExecutor
@@ -14,6 +14,7 @@ def ignore(_: int, __: object) -> None:
     pass
 
 
+@settings(deadline=None)
 @given(st.integers(0, 20), st.integers(1, 6))
 def test_every_job_runs_once_starting_in_order_and_never_more_at_a_time_than_asked(
     count: int, concurrency: int

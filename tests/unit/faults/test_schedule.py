@@ -32,6 +32,12 @@ def test_a_mode_of_a_later_version_is_refused_by_name() -> None:
         Schedule.of(Chaos(tool_faults=[ToolFault(mode="wrong_value")]))
 
 
+def test_what_is_written_can_be_listed_even_if_it_cannot_be_played() -> None:
+    chaos = Chaos(tool_faults=[ToolFault(mode="wrong_value")], context_attacks=[ContextAttack(type="overflow")])
+    assert Schedule.written(chaos).describe() == ("tool/*=wrong_value", "tool/*=overflow")
+    assert Schedule.written(CHAOS) == Schedule.of(CHAOS)
+
+
 def test_injections_are_exactly_these_faults() -> None:
     schedule = Schedule.injecting(["tool/search#2=error:500", "llm/gpt-4o#1=rate_limit"])
     assert schedule.describe() == ("tool/search#2=error:500", "llm/gpt-4o#1=rate_limit")

@@ -43,6 +43,15 @@ def test_a_faulted_exchange_shows_both_sides() -> None:
     assert broken["world"]["status"] == 201
     assert "NW-118" in broken["world"]["text"]  # no model spoke, so the bytes are shown
     assert broken["sent"] == 1
+    assert broken["world"]["tokens"] is None
+
+
+def test_tokens_are_shown_as_far_as_they_were_counted() -> None:
+    def tokens(usage: object) -> object:
+        return exchange_view({"reply": {"usage": usage}})["reply"]["tokens"]
+
+    assert tokens({"input": 0, "output": None}) == ["0", "?"]
+    assert tokens({"input": None, "output": None}) is None
 
 
 def test_an_empty_exchange_reads_as_empty() -> None:

@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -280,11 +279,10 @@ async def test_a_cancelled_reader_is_an_agent_that_left() -> None:
 
     async def sleep(seconds: float) -> None: ...
 
-    reply = await adrive(run.stage(llm_call()), send, sleep)
+    chunks = apump(await adrive(run.stage(llm_call()), send, sleep), sleep)
+    assert await anext(chunks) == b"1"
     with pytest.raises(asyncio.CancelledError):
-        async with aclosing(apump(reply, sleep)) as chunks:  # type: ignore[type-var]
-            async for _ in chunks:
-                pass
+        await anext(chunks)
     assert (only(run).reply.chunks, only(run).reply.end) == ([b"1"], "client left")
 
 

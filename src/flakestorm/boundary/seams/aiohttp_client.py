@@ -33,7 +33,7 @@ from yarl import URL
 from flakestorm.boundary.seams.exchange import AsyncBody, AsyncExchange, AsyncLive, Moment, Spell, phrase, raw_headers
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.seams.patience import Patience
-from flakestorm.boundary.session import Crossing, current
+from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, without_headers
 from flakestorm.errors import CallFailed, Misuse
 
@@ -104,7 +104,8 @@ class _Middleware:
 
         async def send(asked: Call) -> Reply:
             await _prepare(request, call, asked)
-            response = await handler(request)
+            with outside():
+                response = await handler(request)
             return self._reply(response)
 
         exchange = AsyncExchange(send, self._spell(request), self.patience)
@@ -218,7 +219,9 @@ class _Content(aiohttp.StreamReader):
             return
         if self._chunked:
             self.begin_http_chunk_receiving()
-        into.feed_data(chunk)
+        more = into.feed_data(chunk, len(chunk))
+        while more:  # a decoder gives out a limited amount at a time
+            more = into.feed_data(b"", 0)
         if self._chunked:
             self.end_http_chunk_receiving()
 

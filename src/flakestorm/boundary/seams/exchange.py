@@ -85,7 +85,9 @@ class Live:
             parts.extend(self._chunks)
         except Exception as error:  # belongs to whoever reads this body, if anybody does
             failure = error
+        kept = self.response, self.reply
         self.close()
+        self.response, self.reply = kept
         self._chunks = _recall(parts, failure)
 
 
@@ -226,7 +228,9 @@ class AsyncLive:
                 parts.append(chunk)  # noqa: PERF401 -- what was read before a failure is kept
         except Exception as error:  # belongs to whoever reads this body, if anybody does
             failure = error
+        kept = self.response, self.reply
         await self.aclose()
+        self.response, self.reply = kept
         self._chunks = _arecall(parts, failure)
 
 

@@ -33,7 +33,7 @@ from flakestorm.boundary.seams.exchange import (
 )
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.seams.patience import Patience
-from flakestorm.boundary.session import Crossing, current
+from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
 
@@ -61,7 +61,9 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         call = _call(lib, request, crossing)
 
         def send(asked: Call) -> Reply:
-            response = original(self, _outgoing(lib, request, call, asked))
+            outgoing = _outgoing(lib, request, call, asked)
+            with outside():
+                response = original(self, outgoing)
             stream = response.stream
             return _reply(response, Live(iter(stream), stream.close, response))
 
@@ -84,7 +86,9 @@ def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         call = _call(lib, request, crossing)
 
         async def send(asked: Call) -> Reply:
-            response = await original(self, _outgoing(lib, request, call, asked))
+            outgoing = _outgoing(lib, request, call, asked)
+            with outside():
+                response = await original(self, outgoing)
             stream = response.stream
             return _reply(response, AsyncLive(aiter(stream), stream.aclose, response))
 

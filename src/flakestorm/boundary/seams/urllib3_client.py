@@ -28,7 +28,7 @@ from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 from flakestorm.boundary.seams.exchange import Body, Exchange, Live, Moment, Spell, phrase
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.seams.patience import Patience
-from flakestorm.boundary.session import Crossing, current
+from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, with_header, without_headers
 from flakestorm.errors import CallFailed, Misuse
 
@@ -116,7 +116,8 @@ class _Attempt:
         if extra:  # the agent's own connection may still owe an answer
             conn = pool._new_conn()
         self.asked_once = True
-        response = self.original(pool, conn, asked.method, target, **self._outgoing(asked))
+        with outside():
+            response = self.original(pool, conn, asked.method, target, **self._outgoing(asked))
         live = Live(_pieces(response), functools.partial(_release, response, conn, extra), response)
         return Reply(response.status, _headers(response.headers), live, reason=response.reason or "")
 

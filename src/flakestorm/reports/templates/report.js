@@ -58,7 +58,7 @@
   function reply(title, said) {
     const facts = [said.status ? "status " + said.status : "no reply", said.stream ? "stream of " + said.chunks + " chunks" : "",
       said.finish ? "finish " + said.finish : "", said.tokens ? said.tokens[0] + " tokens in, " + said.tokens[1] + " out" : "",
-      said.end && said.end !== "eof" ? said.end : "", said.error];
+      said.end && said.end !== "eof" && !said.error ? said.end : "", said.error];
     const parts = [said.text, ...said.tools.map((tool) => "→ " + tool)].filter(Boolean);
     return block(title + ": " + facts.filter(Boolean).join(", "), parts.join("\n") || "(empty)", "mono");
   }

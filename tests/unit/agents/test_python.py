@@ -1,0 +1,183 @@
+"""Python agents: called where they live, on their line, and never able to take flakestorm down."""
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_support import FakeLine, config, current_line
+
+from flakestorm.agents.python import PythonAgent
+from flakestorm.core.answer import AgentError, Answer
+from flakestorm.errors import AgentUnreachable, ConfigError
+
+HEAD = "import asyncio, sys, threading, time\nfrom agents_support import current_line\n"
+
+
+async def ask(folder: Path, code: str, prompt: str = "hello", *, at: str = "my_agent:answer", **agent: Any) -> Answer:
+    (folder / "my_agent.py").write_text(HEAD + code)
+    made = PythonAgent(config(folder, type="python", endpoint=at, **agent))
+    await made.start()
+    try:
+        return await made.ask(prompt, FakeLine("r-7"))
+    finally:
+        await made.close()
+
+
+def error(answer: Answer) -> AgentError:
+    assert answer.error is not None, answer
+    assert answer.output == ""
+    return answer.error
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def answer(text): return text.upper() + current_line.get()",
+        "async def answer(text): return text.upper() + current_line.get()",
+        "async def later(text): return text.upper() + current_line.get()\ndef answer(text): return later(text)",
+        "class A:\n  def __call__(self, text): return text.upper() + current_line.get()\nanswer = A()",
+        "class A:\n  async def __call__(self, text): return text.upper() + current_line.get()\nanswer = A()",
+        "class A:\n  async def invoke(self, text): return text.upper() + current_line.get()\nanswer = A()",
+    ],
+)
+async def test_every_kind_of_callable_is_asked_on_its_line(tmp_path: Path, code: str) -> None:
+    answer = await ask(tmp_path, code)
+    assert answer == Answer("HELLOr-7", latency_ms=answer.latency_ms)
+    assert current_line.get() is None
+
+
+async def test_a_method_deep_in_a_module(tmp_path: Path) -> None:
+    code = "class A:\n  class B:\n    @staticmethod\n    def run(text): return text * 2\n"
+    assert (await ask(tmp_path, code, "ab", at="my_agent:A.B.run")).output == "abab"
+
+
+async def test_a_blocking_agent_does_not_block_the_loop(tmp_path: Path) -> None:
+    """Eight at once meet at a barrier that only opens when all have come."""
+    code = "gate = threading.Barrier(8)\ndef answer(text):\n    gate.wait(20)\n    return text + current_line.get()"
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"))
+    await agent.start()
+    answers = await asyncio.gather(*(agent.ask(f"{n} ", FakeLine(f"r-{n}")) for n in range(8)))
+    await agent.close()
+    assert [answer.output for answer in answers] == [f"{n} r-{n}" for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "output"),
+    [
+        ("def answer(text): return {'output': text, 'steps': 3}", None, "hello"),
+        ("def answer(text): return {'data': [{'text': text}]}", "data.0.text", "hello"),
+        ("def answer(text): return None", None, ""),
+        ("def answer(text): return 42", None, "42"),
+        ("def answer(text): return text.encode()", None, "hello"),
+    ],
+)
+async def test_what_it_returns_becomes_text(tmp_path: Path, code: str, path: str | None, output: str) -> None:
+    assert (await ask(tmp_path, code, response_path=path)).output == output
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "said"),
+    [
+        ("def answer(text): raise ValueError('no such city')", "crash", "ValueError: no such city"),
+        ("async def answer(text): raise ValueError('no such city')", "crash", "my_agent.py:3 in answer: "),
+        ("def answer(text): sys.exit(3)", "crash", "SystemExit: 3"),
+        ("async def answer(text): sys.exit(3)", "crash", "SystemExit: 3"),
+        ("async def answer(text): raise asyncio.CancelledError", "crash", "CancelledError"),
+        ("async def answer(text): raise TimeoutError('the model')", "crash", "TimeoutError: the model"),
+        ("def answer(text): raise StopIteration", "crash", "StopIteration"),
+        ("def answer(text): return {'error': 'no key'}", "error", "no key"),
+        ("def answer(text): return {'data': 1}", "unreadable", "data"),
+        ("def answer(text): yield text", "unreadable", "generator"),
+        ("async def answer(text): yield text", "unreadable", "generator"),
+    ],
+)
+async def test_what_goes_wrong_is_the_agents_own_error(tmp_path: Path, code: str, kind: str, said: str) -> None:
+    got = error(await ask(tmp_path, code))
+    assert got.kind == kind
+    assert said in got.message
+    assert "flakestorm/agents" not in got.message
+
+
+async def test_a_slow_async_agent_is_cancelled(tmp_path: Path) -> None:
+    code = "ended = []\nasync def answer(text):\n  try: await asyncio.Event().wait()\n  finally: ended.append(1)"
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20))
+    await agent.start()
+    answer = await agent.ask("x", FakeLine())
+    ended = sys.modules["my_agent"].ended
+    await agent.close()
+    assert answer.error == AgentError("timeout", "no answer within 20 ms")
+    assert ended == [1]
+
+
+async def test_a_slow_sync_agent_is_left_behind(tmp_path: Path) -> None:
+    code = "go = threading.Event()\ndef answer(text):\n  go.wait(20)\n  return text"
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20))
+    await agent.start()
+    answer = await agent.ask("x", FakeLine())
+    go = sys.modules["my_agent"].go
+    assert answer.error == AgentError("timeout", "no answer within 20 ms")
+    left = [thread for thread in threading.enumerate() if thread.name == "flakestorm-call"]
+    assert [thread.daemon for thread in left] == [True]
+    go.set()
+    left[0].join(20)
+    await agent.close()
+
+
+async def test_cancelling_a_run_is_not_the_agents_crash(tmp_path: Path) -> None:
+    code = "started = asyncio.Event()\nasync def answer(text):\n  started.set()\n  await asyncio.Event().wait()"
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"))
+    await agent.start()
+    run = asyncio.create_task(agent.ask("x", FakeLine()))
+    await sys.modules["my_agent"].started.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await agent.close()
+
+
+async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
+    code = "seen = []\ndef answer(text):\n  seen.append(text)\n  return ' '.join(seen)\nasync def clear(): seen.clear()"
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"))
+    await agent.start()
+    outputs = [(await agent.ask(text, FakeLine())).output for text in ("a", "b")]
+    await agent.close()
+    assert outputs == ["a", "b"]
+
+
+async def test_a_reset_that_fails_leaves_the_run_unjudged(tmp_path: Path) -> None:
+    code = "def answer(text): return text\ndef clear(): raise OSError('locked')"
+    got = error(await ask(tmp_path, code, reset_function="my_agent:clear"))
+    assert got.kind == "unreachable"
+    assert got.message.startswith("reset failed: my_agent:clear raised OSError: locked")
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "said"),
+    [
+        ("import no_such_library", "my_agent:answer", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("sys.exit('no key')", "my_agent:answer", "SystemExit: no key"),
+        ("def answer(:", "my_agent:answer", "SyntaxError"),
+        ("", "my_agent:answer", "there is no 'answer' in my_agent"),
+        ("class A: pass\nanswer = A()", "my_agent:answer", "of type A and cannot be called"),
+        ("class answer: pass", "my_agent:answer", "is a class"),
+        ("", "no_such_agent:answer", "No module named 'no_such_agent'"),
+    ],
+)
+async def test_what_cannot_be_imported_is_unreachable(tmp_path: Path, code: str, at: str, said: str) -> None:
+    before = list(sys.path)
+    with pytest.raises(AgentUnreachable, match=said):
+        await ask(tmp_path, code, at=at)
+    assert sys.path == before
+
+
+async def test_an_endpoint_of_another_form_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="module:function"):
+        await ask(tmp_path, "", at="my_agent.answer")

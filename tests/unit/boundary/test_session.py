@@ -1,0 +1,83 @@
+"""Which run the current context belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from flakestorm.boundary.session import Crossing, carry, current, outside
+from flakestorm.core.pipeline import chain
+
+
+def test_no_crossing_is_active_until_one_is_entered() -> None:
+    crossing = Crossing("r-1", chain())
+    assert current() is None
+    with crossing.active():
+        assert current() is crossing
+    assert current() is None
+
+
+def test_crossings_nest_and_are_left_by_an_exception_too() -> None:
+    outer, inner = Crossing("r-1", chain()), Crossing("r-2", chain())
+    with outer.active():
+        with pytest.raises(KeyError), inner.active():
+            raise KeyError(current())
+        assert current() is outer
+        with inner.active():
+            assert current() is inner
+
+
+def test_outside_belongs_to_nobody() -> None:
+    with Crossing("r-1", chain()).active():
+        with outside():
+            assert current() is None
+        assert current() is not None
+
+
+def test_carry_calls_as_part_of_the_run() -> None:
+    crossing = Crossing("r-1", chain())
+    assert carry(crossing, lambda a, *, b: (current(), a, b), 1, b=2) == (crossing, 1, 2)
+    assert current() is None
+
+
+async def test_tasks_started_inside_belong_to_the_run() -> None:
+    crossing = Crossing("r-1", chain())
+
+    async def inside() -> Crossing | None:
+        return current()
+
+    with crossing.active():
+        task = asyncio.create_task(inside())
+    assert await task is crossing
+
+
+def test_lanes_are_numbered_by_first_appearance() -> None:
+    crossing = Crossing("r-1", chain())
+    seen = [crossing.lane()]
+
+    def elsewhere() -> None:
+        seen.extend((crossing.lane(), crossing.lane()))
+
+    for _ in range(2):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert [*seen, crossing.lane()] == ["1", "2", "2", "3", "3", "1"]
+    assert Crossing("r-2", chain()).lane() == "1"
+
+
+async def test_each_task_has_a_lane() -> None:
+    crossing = Crossing("r-1", chain())
+
+    async def ask() -> tuple[str, str]:
+        first = crossing.lane()
+        await asyncio.sleep(0)
+        return first, crossing.lane()
+
+    assert await asyncio.gather(ask(), ask()) == [("1", "1"), ("2", "2")]
+
+
+def test_a_crossing_says_whose_it_is() -> None:
+    assert repr(Crossing("r-0007", chain())) == "<crossing of r-0007>"

@@ -1,0 +1,53 @@
+import pytest
+from unit_cli import run
+
+CONFIG = """
+version: "2.0"
+agent: {type: python, endpoint: "echo_agent:answer"}
+golden_prompts: [hello, bye]
+invariants: [{id: echoes, type: contains, value: "you said"}, {id: probe, type: contains, value: x, probes: [x ray]}]
+output: {format: json}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "echo_agent.py").write_text("def answer(text):\n    return f'you said {text}'\n")
+    (tmp_path / "flakestorm.yaml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("args", "prompt"), [(("--prompt", "1"), "bye"), (("--input", "anything"), "anything"), (("--input", "x ray"), "x")]
+)
+def test_one_input_as_it_is(capsys, args, prompt) -> None:
+    assert run("run", *args) == 0
+    assert "1 runs" in capsys.readouterr().out.replace("1 run ", "1 runs ")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "mutations are not available"),
+        (("--prompt", "7"), "numbered 0 to 1"),
+        (("--prompt", "0", "--input", "x"), "give one of them"),
+        (("--prompt", "0", "--chaos-only"), "exactly the faults given"),
+        (("--inject", "tool/search=error"), "not a site"),
+        (("--inject", "tool/search#1=melt"), "not available in this version"),
+        (("--chaos-only",), "no chaos to apply"),
+    ],
+)
+def test_what_makes_no_sense_is_2_and_says_why(capsys, args, words) -> None:
+    assert run("run", *args) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_fault_at_a_site_that_is_never_reached_is_3(capsys) -> None:
+    assert run("run", "--prompt", "0", "--inject", "tool/search#1=error") == 3
+
+
+def test_chaos_and_run_with_a_profile_are_the_same(capsys) -> None:
+    assert run("chaos", "--profile", "api_outage", "--seed", "1") == 3
+    one = capsys.readouterr().out.splitlines()[0]
+    assert run("run", "--chaos-profile", "api_outage", "--seed", "1") == 3
+    assert capsys.readouterr().out.splitlines()[0] == one

@@ -1,0 +1,70 @@
+from importlib import import_module
+
+import click
+import pytest
+from unit_cli import run
+
+from flakestorm.cli.main import COMMANDS, cli
+from flakestorm.errors import AgentUnreachable, ConfigError
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_in_the_overview_is_the_commands_own(name) -> None:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command = getattr(import_module(f"flakestorm.cli.{module}"), attribute)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert command.help
+
+
+def test_help_lists_every_command(capsys) -> None:
+    assert run("--help") == 0
+    shown = capsys.readouterr().out
+    for name, (_, text) in COMMANDS.items():
+        assert name in shown
+        assert text.split(".")[0] in " ".join(shown.split())
+
+
+def test_help_imports_no_command_and_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    script = (
+        "import sys\nfrom flakestorm.cli.main import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pydantic', 'aiohttp', 'rich', 'jinja2', 'yaml', 'asyncio'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_version(capsys) -> None:
+    from flakestorm import __version__
+
+    assert run("--version") == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ConfigError("wrong", file="f.yaml", line=3), 2, "f.yaml:3: wrong"),
+        (AgentUnreachable("nobody there"), 3, "nobody there"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (RuntimeError("a bug"), 3, "internal error: RuntimeError: a bug"),
+    ],
+)
+def test_every_outcome_has_its_exit_code(monkeypatch, capsys, error, code, words) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.delenv("FLAKESTORM_DEBUG", raising=False)
+    monkeypatch.setattr(cli, "main", fail)
+    assert run("profiles") == code
+    assert words in capsys.readouterr().err
+
+
+def test_wrong_usage_is_2_with_the_nearest_command(capsys) -> None:
+    assert run("verfy") == 2
+    assert "verify" in capsys.readouterr().err
+    assert run("chaos", "--concurrency", "0") == 2

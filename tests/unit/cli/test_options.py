@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import click
+import pytest
+
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.errors import Misuse
+
+SEEN: list[Globals] = []
+
+
+@click.group()
+@global_options
+def group(options: Globals) -> None:
+    pass
+
+
+@group.command()
+@global_options
+@click.option("--own", type=int)
+def leaf(options: Globals, own: int | None) -> int | None:
+    SEEN.append(options)
+    return own
+
+
+def seen(*args: str) -> Globals:
+    group.main(args=list(args), standalone_mode=False)
+    return SEEN.pop()
+
+
+def test_global_options_stand_before_or_after_the_command_and_the_later_one_wins() -> None:
+    assert seen("--seed", "1", "leaf").seed == 1
+    assert seen("leaf", "--seed", "2").seed == 2
+    assert seen("--seed", "1", "--quiet", "leaf", "--seed", "2") == Globals(seed=2, quiet=True)
+
+
+def test_a_commands_own_options_stay_its_own() -> None:
+    assert group.main(args=["leaf", "--own", "7"], standalone_mode=False) == 7
+    assert SEEN.pop() == Globals()
+
+
+def test_the_config_defaults_to_the_current_folder() -> None:
+    assert seen("leaf").config_path == Path("flakestorm.yaml")
+    assert seen("leaf", "-c", "other.yaml").config_path == Path("other.yaml")
+
+
+def test_an_executor_that_is_not_there_is_refused() -> None:
+    with pytest.raises(Misuse, match="not available in this version"):
+        seen("leaf", "--executor", "ray")

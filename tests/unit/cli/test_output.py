@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+from report_samples import sample as sample_report
+
+from flakestorm.cli.options import Globals
+from flakestorm.cli.output import exchanges_of, place_for, present
+from flakestorm.config import loads
+from flakestorm.errors import Misuse
+
+
+def config(folder: Path, **output: str):
+    lines = "".join(f"  {k}: '{v}'\n" for k, v in output.items())
+    text = f"agent: {{endpoint: 'http://x'}}\ngolden_prompts: [a]\noutput:\n  path: ./reports\n{lines}"
+    return loads(text, folder=str(folder))
+
+
+def test_each_command_gets_a_folder_of_its_own(tmp_path) -> None:
+    first = place_for(Globals(), config(tmp_path), "contract run")
+    first.folder.mkdir(parents=True)
+    second = place_for(Globals(), config(tmp_path, filename_template=first.folder.name), "contract run")
+    assert first.folder.parent == tmp_path / "reports"
+    assert first.folder.name.endswith("-contract-run")
+    assert second.folder.name == f"{first.folder.name}-2"
+    assert first.tapes == first.folder / "tapes"
+
+
+def test_one_file_has_its_tapes_beside_it(tmp_path) -> None:
+    place = place_for(Globals(output=tmp_path / "x.json"), config(tmp_path), "chaos")
+    assert (place.form, place.tapes) == ("json", tmp_path / "x.tapes")
+    assert place_for(Globals(output=tmp_path / "x", format="html"), config(tmp_path), "chaos").form == "html"
+
+
+def test_a_form_that_is_not_there_is_refused(tmp_path) -> None:
+    with pytest.raises(Misuse, match="junit"):
+        place_for(Globals(), config(tmp_path, format="junit"), "chaos")
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        (Globals(output=Path("one.json")), ["one.json"]),
+        (Globals(output=Path("one.html")), ["one.html"]),
+        (Globals(output=Path("one.txt"), format="terminal"), ["one.txt"]),
+    ],
+)
+def test_one_file_is_written_as_asked(tmp_path, monkeypatch, capsys, options, files) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = sample_report()
+    assert present(report, place_for(options, config(tmp_path), "chaos"), options) == report.exit_code
+    assert [p.name for p in tmp_path.iterdir()] == files
+    assert report.headline.split()[0] in capsys.readouterr().out
+
+
+def test_json_without_a_file_goes_to_stdout_and_nothing_else_does(tmp_path, capsys) -> None:
+    import json
+
+    options = Globals(format="json")
+    place = place_for(options, config(tmp_path), "chaos")
+    present(sample_report(), place, options)
+    assert json.loads(capsys.readouterr().out)["format"] == "flakestorm-report/1"
+
+
+def test_quiet_is_one_line(tmp_path, capsys) -> None:
+    options = Globals(quiet=True)
+    report = sample_report()
+    present(report, place_for(options, config(tmp_path), "chaos"), options)
+    assert capsys.readouterr().out == f"{report.verdict}: {report.headline}\n"
+
+
+def test_a_tape_that_cannot_be_read_costs_its_timeline_only(tmp_path) -> None:
+    assert exchanges_of(sample_report().runs[0]) == []

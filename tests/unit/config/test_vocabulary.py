@@ -1,0 +1,39 @@
+"""Open sets of words."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from flakestorm.config import vocabulary
+from flakestorm.config.vocabulary import INVARIANT_TYPES, MUTATION_TYPES, MUTATION_WEIGHTS, TOOL_MODES, Vocabulary
+
+
+def test_built_in_words_are_known() -> None:
+    assert TOOL_MODES.complaint("error") is None
+
+
+def test_a_misspelt_word_is_answered_with_the_nearest_and_the_list() -> None:
+    said = Vocabulary("colour", frozenset({"red", "green"})).complaint("gren")
+    assert said == "unknown colour 'gren'; did you mean 'green'? known: green, red"
+
+
+def test_a_strange_word_is_answered_with_the_list() -> None:
+    assert Vocabulary("colour", frozenset({"red"})).complaint("xyz") == "unknown colour 'xyz'; known: red"
+
+
+def test_a_plugins_words_are_known_and_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary, "entry_points", lambda *, group: [EntryPoint("volcano", "x:y", group)])
+    words = Vocabulary("disaster", frozenset({"flood"}), "some.group")
+    assert words.complaint("volcano") is None
+    assert words.complaint("volcanoe") == "unknown disaster 'volcanoe'; did you mean 'volcano'? known: flood, volcano"
+
+
+def test_a_frequent_mistake_has_its_own_answer() -> None:
+    assert "excludes_pattern" in (INVARIANT_TYPES.complaint("system_prompt_leak_probe") or "")
+
+
+def test_mutation_types_are_those_with_a_weight() -> None:
+    assert frozenset(MUTATION_WEIGHTS) == MUTATION_TYPES.words
+    assert len(MUTATION_WEIGHTS) == 24

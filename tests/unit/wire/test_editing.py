@@ -1,0 +1,163 @@
+import gzip
+from collections.abc import Iterator
+
+import pytest
+from wire_support import Fired
+
+from flakestorm.core.call import Reply, header
+from flakestorm.core.stream import pump, read
+from flakestorm.errors import CallFailed
+from flakestorm.wire.base import Edit
+from flakestorm.wire.editing import Change, edited, redone, spread
+from flakestorm.wire.sse import Event
+
+SSE = (("Content-Type", "text/event-stream; charset=utf-8"), ("Content-Length", "99"))
+
+
+class Shout:
+    """A rewriter that holds every other event back, to see when what goes out."""
+
+    def __init__(self, change: Change) -> None:
+        self._change, self._held = change, list[bytes]()
+
+    def event(self, event: Event) -> Iterator[bytes]:
+        if event.data == b"hold":
+            self._held.append(event.raw.upper())
+            self._change.mark()
+        else:
+            yield event.raw
+
+    def end(self) -> Iterator[bytes]:
+        yield from self._held
+        self._held = []
+
+
+def shout(reply: Reply, edit: Edit) -> Reply:
+    def body(data: bytes, change: Change) -> bytes:
+        change.mark()
+        return data.upper()
+
+    return edited(reply, edit, body=body, events=Shout)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(429, (), b"error"),
+        Reply(500, SSE, b"data: hold\n\n"),
+        Reply(200, (("content-encoding", "br"),), b"?"),
+    ],
+    ids=["error", "streamed error", "unreadable encoding"],
+)
+def test_what_cannot_be_edited_is_the_same_object(reply: Reply) -> None:
+    assert shout(reply, Edit(max_tokens=1)) is reply
+
+
+def test_an_edit_that_asks_for_nothing_does_nothing() -> None:
+    reply = Reply(200, SSE, b"data: hold\n\n")
+    assert shout(reply, Edit()) is reply
+
+
+@pytest.mark.parametrize(
+    "edit", [Edit(max_tokens=0), Edit(text=str), Edit(drop_tool_calls=True), Edit(finish="stop")], ids=str
+)
+def test_each_wish_of_an_edit_is_enough(edit: Edit) -> None:
+    assert read(shout(Reply(200, (), b"body"), edit)) == b"BODY"
+
+
+def test_the_length_goes_because_the_new_one_is_not_known_yet() -> None:
+    headers = (("Content-Length", "4"), ("content-type", "application/json"))
+    assert shout(Reply(200, headers, b"body"), Edit(max_tokens=1)).headers == headers[1:]
+
+
+def test_a_compressed_reply_is_edited_unpacked() -> None:
+    packed = Reply(200, (("content-encoding", "gzip"),), gzip.compress(b"body"))
+    reply = shout(packed, Edit(max_tokens=1))
+    assert header(reply.headers, "content-encoding") is None
+    assert read(reply) == b"BODY"
+
+
+def test_a_change_is_told_once_and_only_when_it_is_made() -> None:
+    fired = Fired()
+    chunks = [b"data: go\n\n", b"data: hold\n\ndata: hold\n\n", b"data: end\n\n"]
+    out = pump(shout(Reply(200, SSE, chunks), Edit(max_tokens=1, on_change=fired)), lambda _: None)
+    assert (next(out), fired.times) == (b"data: go\n\n", 0)
+    assert (next(out), fired.times) == (b"data: end\n\n", 1)
+    assert b"".join(out) == b"DATA: HOLD\n\nDATA: HOLD\n\n"
+    assert fired.times == 1
+
+
+def test_a_stream_goes_out_as_it_comes_in() -> None:
+    came: list[bytes] = []
+
+    def source() -> Iterator[bytes]:
+        for chunk in (b"data: 1\n\nda", b"ta: 2\n", b"\ndata: 3\n\n", b"data: 4\n\n"):
+            came.append(chunk)
+            yield chunk
+
+    out = pump(shout(Reply(200, SSE, source()), Edit(max_tokens=1)), lambda _: None)
+    assert (next(out), len(came)) == (b"data: 1\n\n", 1)
+    assert (next(out), len(came)) == (b"data: 2\n\ndata: 3\n\n", 3)
+
+
+def test_what_came_before_a_break_goes_out_before_it() -> None:
+    def breaks() -> Iterator[bytes]:
+        yield b"data: 1\n\ndata: ha"
+        raise CallFailed("reset")
+
+    out = pump(shout(Reply(200, SSE, breaks()), Edit(max_tokens=1)), lambda _: None)
+    assert [next(out), next(out)] == [b"data: 1\n\n", b"data: ha"]
+    with pytest.raises(CallFailed):
+        next(out)
+
+
+def test_after_a_change_half_an_event_is_not_let_out() -> None:
+    def breaks() -> Iterator[bytes]:
+        yield b"data: hold\n\ndata: ha"
+        raise CallFailed("reset")
+
+    out = pump(shout(Reply(200, SSE, breaks()), Edit(max_tokens=1)), lambda _: None)
+    assert next(out) == b"DATA: HOLD\n\n"
+    with pytest.raises(CallFailed):
+        next(out)
+
+
+def test_a_client_that_leaves_ends_it() -> None:
+    closed = []
+
+    def source() -> Iterator[bytes]:
+        try:
+            yield b"data: 1\n\n"
+            yield b"data: 2\n\n"
+        finally:
+            closed.append(True)
+
+    out = pump(shout(Reply(200, SSE, source()), Edit(max_tokens=1)), lambda _: None)
+    next(out)
+    out.close()  # type: ignore[attr-defined]  # pump is a generator
+    assert closed == [True]
+
+
+def test_json_too_deep_to_write_is_left_alone() -> None:
+    def too_deep(_data: bytes, _change: Change) -> bytes:
+        raise RecursionError
+
+    assert read(edited(Reply(200, (), b"deep"), Edit(max_tokens=1), body=too_deep, events=Shout)) == b"deep"
+
+
+def test_an_event_is_rewritten_in_its_own_form() -> None:
+    assert redone(Event(b"id: 1\r\ndata: {}\r\n\r", b"{}"), {"a": 1}) == b'id: 1\r\ndata: {"a":1}\r\n\r'
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "expected"),
+    [
+        ("abcdef", 3, ["ab", "cd", "ef"]),
+        ("abcd", 3, ["ab", "cd", ""]),
+        ("a", 3, ["a", "", ""]),
+        ("", 2, ["", ""]),
+        ("abc", 1, ["abc"]),
+    ],
+)
+def test_text_is_spread_over_its_pieces(text: str, parts: int, expected: list[str]) -> None:
+    assert spread(text, parts) == expected

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flakestorm.wire.shape import dump, items, number, obj, objects, parse, string
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@pytest.mark.parametrize("data", [b"", b"[1]", b"null", b'"x"', b"{", b"\xff", b"[" * 5000, b'{"a":NaN}'])
+def test_only_an_object_is_parsed(data: bytes) -> None:
+    assert parse(data) is None
+
+
+@given(st.dictionaries(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers(0, 9)))
+def test_what_is_dumped_is_parsed_again(doc: dict[str, int]) -> None:
+    assert parse(dump(doc)) == doc
+
+
+def test_text_that_utf8_cannot_hold_is_escaped() -> None:
+    assert dump({"a": "\ud800"}) == b'{"a":"\\ud800"}'
+
+
+def test_json_nested_deeper_than_the_fast_encoder_goes_is_still_written() -> None:
+    deep = json.loads("[" * 400 + "]" * 400)
+    assert dump({"a": deep}) == b'{"a":' + b"[" * 400 + b"]" * 400 + b"}"
+
+
+@given(JSON)
+def test_each_reader_gives_its_type_whatever_came(value: object) -> None:
+    assert obj(value) == (value if isinstance(value, dict) else {})
+    assert items(value) == (value if isinstance(value, list) else [])
+    assert string(value) == (value if isinstance(value, str) else "")
+    assert all(isinstance(item, dict) for item in objects(value))
+
+
+@pytest.mark.parametrize(("value", "expected"), [(3, 3), (0, 0), (True, None), (1.5, None), ("3", None), (None, None)])
+def test_a_number_is_a_whole_number(value: object, expected: int | None) -> None:
+    assert number(value) == expected
