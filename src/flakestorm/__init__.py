@@ -1,5 +1,38 @@
-"""flakestorm: the agent reliability engine."""
+"""flakestorm: the agent reliability engine.
+
+    import flakestorm
+    report = flakestorm.load("flakestorm.yaml").contract()
+
+The engine is imported when it is first asked for, so that `import flakestorm` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from flakestorm.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from flakestorm.api import Options, Project, load
+    from flakestorm.engine.events import Report
+
+__all__ = ["Options", "Project", "Report", "__version__", "load"]
+
+_HOMES = {
+    "Options": "flakestorm.api",
+    "Project": "flakestorm.api",
+    "Report": "flakestorm.engine.events",
+    "load": "flakestorm.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'flakestorm' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

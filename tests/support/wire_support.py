@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hypothesis import strategies as st
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
@@ -129,6 +130,18 @@ def arguments_sha(arguments: str) -> str:
         return sha(json.dumps(json.loads(arguments or "{}"), sort_keys=True))
     except ValueError:
         return sha(arguments)
+
+
+def hostile_json(keys: list[str]) -> st.SearchStrategy[object]:
+    """JSON that uses a protocol's own keys for anything but what they are meant for."""
+    scalar = st.none() | st.booleans() | st.integers(0, 9) | st.floats(allow_nan=False, allow_infinity=False)
+    return st.recursive(
+        scalar | st.text(max_size=3) | st.sampled_from(keys),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(keys), inner, min_size=1, max_size=4)
+        ),
+        max_leaves=25,
+    )
 
 
 def chunked(data: bytes, *sizes: int) -> Iterator[bytes]:

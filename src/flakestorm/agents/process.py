@@ -65,7 +65,6 @@ class Program:
         stdout: Capture | None = None,
     ) -> None:
         self.stdout, self.stderr = stdout or Capture(), Capture()
-        self.name = argv[0]
         self._popen = _spawn(argv, cwd, env, stdin)
         self._grace_until = 0.0
         self._gone = threading.Event()

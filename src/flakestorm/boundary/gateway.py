@@ -159,6 +159,11 @@ class Gateway:
         """Its token is no longer served."""
         self._passages.pop(passage.token, None)
 
+    @property
+    def passages(self) -> int:
+        """How many tokens are being served."""
+        return len(self._passages)
+
     def url(self, passage: Passage) -> str:
         """The root of everything this passage can reach: `http://127.0.0.1:PORT/r/TOKEN`."""
         return f"http://127.0.0.1:{self.port}/r/{passage.token}"

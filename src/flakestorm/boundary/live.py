@@ -79,6 +79,7 @@ class LiveBody:
         try:
             chunk = await self._response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
+            self.close()
             raise CallFailed("reset", f"{self._where} broke off in the middle of its reply: {_words(error)}") from error
         if not chunk:
             raise StopAsyncIteration

@@ -22,7 +22,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _SITE = re.compile(r"(?P<kind>[a-z]+)/(?P<name>[^#=\s]+)#(?P<occurrence>[1-9]\d*)")
 # '#' ends the name, '=' starts the fault in SITE=FAULT, ',' separates faults, '%' is the escape itself.
-_UNSAFE = re.compile(r"[#=,%\s\x00-\x1f\x7f]")
+# Control characters and those that reorder text would let a name rewrite the terminal it is shown on.
+_UNSAFE = re.compile(r"[#=,%\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def _escape(name: str) -> str:

@@ -93,8 +93,8 @@ def test_threads_never_share_a_site() -> None:
     [
         ("https://api.test/search", "https://api.test/search", True),
         ("https://api.test/search", "https://api.test/search?q=1", True),
-        ("https://api.test/search?q=[12]", "https://api.test/search?q=1", False),  # '?' is any one character ...
-        ("https://api.test/search[?]q=[12]", "https://api.test/search?q=1", True),  # ... unless in brackets
+        ("https://api.test/search?q=[12]", "https://api.test/search?q=1", True),
+        ("https://api.test/search?q=[12]", "https://api.test/search?q=3", False),
         ("https://api.test/*", "http://api.test/x", False),
         ("https://api.test/*", "https://API.test/x", False),
         ("https://api.test", "https://api.test/x", False),

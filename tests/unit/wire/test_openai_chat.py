@@ -2,6 +2,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_support import hostile_json
 
 from flakestorm.core.call import Call, header
 from flakestorm.core.site import Site
@@ -136,25 +137,24 @@ def test_an_error_in_the_middle_of_a_stream() -> None:
     assert (said.text, said.error, said.complete) == ("hi", "broken", False)
 
 
-HOSTILE = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(0, 9)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                "choices message delta content tool_calls function function_call custom name arguments index id usage error "
-                "finish_reason model messages tools role prompt_tokens type text".split()
-            ),
-            inner,
-            max_size=4,
-        )
+KEYS = [
+    *("choices", "message", "delta", "content", "tool_calls", "function", "function_call", "custom", "name"),
+    *(
+        "arguments",
+        "index",
+        "id",
+        "usage",
+        "error",
+        "finish_reason",
+        "model",
+        "messages",
+        "tools",
+        "role",
+        "type",
+        "text",
     ),
-    max_leaves=25,
-)
+]
+HOSTILE = hostile_json(KEYS)
 
 
 @given(HOSTILE)
