@@ -157,3 +157,36 @@ async def test_a_broken_call_is_the_sdks_own_exception(up: Upstream, how: str, e
         assert (await run_python(gate, code)).strip() == expected
 
     assert up.count() == 0
+
+
+async def test_without_the_shim_a_plain_http_url_crosses_by_the_proxy(gate: Held, up: Upstream) -> None:
+    up.reply("/search", text("found"))
+    code = "import sys, requests; print(requests.get(sys.argv[1]).text)"
+
+    assert (await run_python(gate, code, f"{up.url}/search", PYTHONPATH="")).strip() == "found"
+
+    assert gate.watch.urls == [f"{up.url}/search"]
+
+
+async def test_without_the_shim_an_https_url_is_an_opaque_call(gate: Held) -> None:
+    code = textwrap.dedent("""
+        import requests
+        try:
+            requests.get("https://127.0.0.1:1/x")
+        except requests.exceptions.ProxyError:
+            print("refused")
+    """)
+
+    assert (await run_python(gate, code, PYTHONPATH="")).strip() == "refused"
+
+    assert [(seen.call.method, seen.call.url) for seen in gate.watch.seen] == [("CONNECT", "https://127.0.0.1:1")]
+
+
+async def test_programs_that_an_agent_starts_cross_too(gate: Held, up: Upstream) -> None:
+    up.reply("/search", text("found"))
+    child = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]], check=True)"
+
+    assert (await run_python(gate, code, f"{up.url}/search")).strip() == "found"
+
+    assert gate.watch.urls == [f"{up.url}/search"]

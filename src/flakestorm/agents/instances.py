@@ -155,18 +155,14 @@ def uses_port(agent: Agent) -> bool:
     """Whether each instance has a port of its own.
 
     Raises:
-        ConfigError: the agent is told its port but not asked there, or the other way round.
+        ConfigError: the agent is told its port but not asked there. (One that is asked there but not told in `start`
+            or `env` still finds it in the variable PORT.)
     """
     start = [agent.start] if isinstance(agent.start, str) else agent.start or []
-    told = any(_PORT in text for text in (*start, *agent.env.values()))
     asked = _PORT in agent.endpoint
-    elsewhere = told or any(_PORT in str(text) for text in (agent.ready, agent.reset_endpoint))
+    elsewhere = any(_PORT in str(t) for t in (*start, *agent.env.values(), agent.ready, agent.reset_endpoint))
     if elsewhere and not asked:
         raise ConfigError("{port} is used elsewhere in this block, so endpoint must use it too", key="agent.endpoint")
-    if asked and not told:
-        raise ConfigError(
-            "endpoint uses {port}, but neither start nor env tells the agent which port that is", key="agent.start"
-        )
     return asked
 
 
@@ -176,9 +172,10 @@ def fill_port(text: str, port: int | None) -> str:
 
 
 def environment(agent: Agent, port: int | None) -> dict[str, str]:
-    """The caller's environment and `agent.env`: what an agent would have without flakestorm."""
+    """The caller's environment and `agent.env`, and PORT, by which many agents learn where to listen."""
     mine: Mapping[str, str] = {name: fill_port(value, port) for name, value in agent.env.items()}
-    return {**os.environ, **mine}
+    own = {} if port is None else {"PORT": str(port)}
+    return {**os.environ, **own, **mine}
 
 
 async def _demand_free(endpoint: str) -> None:

@@ -215,7 +215,6 @@ async def test_the_environment_is_the_callers_then_the_agents_then_the_channels(
     [
         ({"start": "run {port}", "endpoint": "http://a:8000/"}, "endpoint must use it too"),
         ({"start": "run", "endpoint": "http://a:8000/", "ready": "http://a:{port}/"}, "endpoint must use it too"),
-        ({"start": "run", "endpoint": "http://a:{port}/"}, "neither start nor env tells the agent"),
     ],
 )
 def test_ports_that_do_not_fit_together_are_refused(agent: dict[str, Any], said: str) -> None:
@@ -226,4 +225,9 @@ def test_ports_that_do_not_fit_together_are_refused(agent: dict[str, Any], said:
 def test_filling_in_the_port() -> None:
     assert fill_port("x {port} {port}", 7) == "x 7 7"
     assert fill_port("x {port}", None) == "x {port}"
-    assert environment(Agent(endpoint="x", env={"P": "{port}"}), 7) == {**os.environ, "P": "7"}
+
+
+def test_the_agent_learns_its_port_where_it_was_told_and_in_port() -> None:
+    assert environment(Agent(endpoint="x", env={"P": "{port}"}), 7) == {**os.environ, "P": "7", "PORT": "7"}
+    assert environment(Agent(endpoint="x", env={"PORT": "9"}), 7)["PORT"] == "9"
+    assert environment(Agent(endpoint="x", env={"P": "1"}), None) == {**os.environ, "P": "1"}

@@ -1,0 +1,136 @@
+"""What the seam in httpx leaves alone, and what it knows of a request. Clients against servers: tests/sdk."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from inprocess_support import Watcher, crossing
+from upstream import Upstream, document
+
+from flakestorm.boundary.seams.httpx_client import patches
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.pipeline import Flow
+
+
+@pytest.fixture(params=[httpx, httpx2], ids=lambda lib: lib.__name__)
+def lib(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def up() -> Iterator[Upstream]:
+    with Upstream() as upstream:
+        upstream.reply("/x", lambda request: document({"got": request.body.decode()}))
+        yield upstream
+
+
+def test_the_transports_that_reach_a_network_are_held(lib: ModuleType) -> None:
+    assert [(patch.owner, patch.name) for patch in patches(lib)] == [
+        (lib.HTTPTransport, "handle_request"),
+        (lib.AsyncHTTPTransport, "handle_async_request"),
+    ]
+
+
+def test_transports_that_reach_no_network_are_left_alone(lib: Any) -> None:
+    watcher = Watcher()
+    with (
+        crossing(watcher),
+        lib.Client(transport=lib.MockTransport(lambda request: lib.Response(200, text="mock"))) as client,
+    ):
+        assert client.get("http://mock.test/").text == "mock"
+    assert watcher.calls == []
+
+
+async def test_asgi_apps_are_left_alone(lib: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"app"})
+
+    watcher = Watcher()
+    with crossing(watcher):
+        async with lib.AsyncClient(transport=lib.ASGITransport(app=app)) as client:
+            assert (await client.get("http://app.test/")).text == "app"
+    assert watcher.calls == []
+
+
+def test_unix_sockets_are_left_alone(lib: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nunix")
+
+        server = threading.Thread(target=serve)
+        server.start()
+        watcher = Watcher()
+        with crossing(watcher), lib.Client(transport=lib.HTTPTransport(uds=path)) as client:
+            assert client.get("http://local.test/").text == "unix"
+        server.join()
+    assert watcher.calls == []
+
+
+def test_a_body_still_being_produced_is_not_read_by_the_seam(lib: Any, up: Upstream) -> None:
+    def produce() -> Iterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    watcher = Watcher()
+    with crossing(watcher), lib.Client(verify=False) as client:
+        assert client.post(f"{up.url}/x", content=produce()).json() == {"got": "one two"}
+    assert watcher.calls[0].body == b""
+    assert watcher.calls[0].upload is not None
+
+
+async def test_the_same_for_asyncio(lib: Any, up: Upstream) -> None:
+    async def produce() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    watcher = Watcher()
+    with crossing(watcher):
+        async with lib.AsyncClient(verify=False) as client:
+            assert (await client.post(f"{up.url}/x", content=produce())).json() == {"got": "one two"}
+    assert watcher.calls[0].upload is not None
+
+
+def test_the_agent_s_request_is_left_as_it_was(lib: Any, up: Upstream) -> None:
+    with crossing(Watcher()), lib.Client(verify=False) as client:
+        reply = client.post(f"{up.url}/x", content=b"q")
+    assert reply.request.headers["accept-encoding"] != "identity"
+    assert up.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_made_up_reply_has_a_reason(lib: Any) -> None:
+    def outage(call: Call) -> Flow:
+        return Reply(503)
+        yield call
+
+    with crossing(outage), lib.Client(verify=False) as client:
+        reply = client.get("http://agents.invalid/")
+        assert (reply.reason_phrase, reply.http_version) == ("Service Unavailable", "HTTP/1.1")
+        with pytest.raises(lib.HTTPStatusError, match="503 Service Unavailable"):
+            reply.raise_for_status()
+
+
+def test_a_subclass_of_the_transport_crosses_once(lib: Any, up: Upstream) -> None:
+    class Counting(lib.HTTPTransport):  # type: ignore[misc,name-defined]  # the library is a parameter
+        def handle_request(self, request: Any) -> Any:
+            return super().handle_request(request)
+
+    watcher = Watcher()
+    with crossing(watcher), lib.Client(transport=Counting(verify=False)) as client:
+        client.get(f"{up.url}/x")
+    assert len(watcher.calls) == 1

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from gateway_support import Watch
+from upstream import Upstream, text
+
+from flakestorm.boundary.hub import Hub
+from flakestorm.core.pipeline import chain
+from flakestorm.engine.ports import Boundary
+
+
+@pytest.fixture
+def up() -> Iterator[Upstream]:
+    with Upstream() as upstream:
+        upstream.reply("/ok", text("fine"))
+        yield upstream
+
+
+@pytest.fixture
+async def hub(up: Upstream) -> AsyncIterator[Hub]:
+    it = Hub(environ={"OPENAI_BASE_URL": up.url})
+    yield it
+    await it.close()
+
+
+def as_boundary(hub: Boundary) -> Boundary:
+    """Checked by mypy: a hub is what the engine asks for."""
+    return hub
+
+
+async def test_calls_of_this_process_cross_on_an_active_line(hub: Hub, up: Upstream) -> None:
+    watch = Watch()
+    line = as_boundary(hub).line("r-1", chain(watch))
+    async with httpx.AsyncClient(trust_env=False) as client:
+        await client.get(f"{up.url}/ok")
+        with line.active():
+            assert (await client.get(f"{up.url}/ok")).text == "fine"
+    assert watch.urls == [f"{up.url}/ok"]
+
+
+async def test_calls_of_a_launched_agent_cross_once(hub: Hub, up: Upstream) -> None:
+    watch = Watch()
+    line = hub.line("r-1", chain(watch))
+    with line.active():  # the gateway is started inside a run, and still its own calls belong to none
+        channel = await hub.channel({})
+    with channel.bind(line):
+        async with httpx.AsyncClient(trust_env=False) as client:
+            assert (await client.get(f"{channel.env['OPENAI_BASE_URL']}/ok")).text == "fine"
+    assert watch.urls == [f"{up.url}/ok"]
+    assert up.count() == 1
+
+
+async def test_the_agents_environment_names_the_upstream(hub: Hub, up: Upstream) -> None:
+    channel = await hub.channel({"OPENAI_BASE_URL": "http://127.0.0.1:1"})
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(f"{channel.env['OPENAI_BASE_URL']}/ok")).status_code == 502
+    assert up.count() == 0
+
+
+async def test_channels_share_one_gateway(hub: Hub) -> None:
+    one, two = await hub.channel({}), await hub.channel({})
+    gateway = await hub.gateway()
+    assert one.token != two.token
+    assert all(f":{gateway.port}/" in channel.env["FLAKESTORM_GATEWAY"] for channel in (one, two))
+    two.close()
+    assert gateway.passages == 1
+
+
+async def test_close_stops_everything_and_may_be_called_twice(up: Upstream) -> None:
+    before = httpx.HTTPTransport.handle_request
+    hub = Hub(environ={})
+    hub.line("r-1", chain())
+    url = (await hub.channel({"OPENAI_BASE_URL": up.url})).env["OPENAI_BASE_URL"]
+    await hub.close()
+    await hub.close()
+    assert httpx.HTTPTransport.handle_request is before
+    async with httpx.AsyncClient(trust_env=False) as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(f"{url}/ok")

@@ -1,0 +1,151 @@
+"""The shim as a good guest: it starts cheaply, hands over, and never breaks the program it is in."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flakestorm.boundary.channel import SHIM
+
+FILES = sorted(SHIM.rglob("*.py"))
+
+
+def python(code: str, *, path: list[Path | str] | None = None, gateway: str | None = "http://127.0.0.1:9/r/T") -> str:
+    """Run a program under the shim; its stdout and stderr together."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("FLAKESTORM", "PYTHON"))}
+    env["PYTHONPATH"] = os.pathsep.join(str(entry) for entry in [SHIM, *(path or [])])
+    if gateway is not None:
+        env["FLAKESTORM_GATEWAY"] = gateway
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_it_is_python_3_8_and_standard_library_only(file: Path) -> None:
+    tree = ast.parse(file.read_text(), feature_version=(3, 8))
+    assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        for name in names:
+            # urllib3 only where urllib3 itself is being patched
+            assert name.partition(".")[0] in sys.stdlib_module_names | {"urllib3"}, f"{file.name} imports {name}"
+
+
+def test_start_up_imports_no_library_and_next_to_nothing() -> None:
+    """A Python that starts is not slowed down: what is loaded with the shim and not without it is the shim itself."""
+    listing = "import sys; print(*sorted(sys.modules))"
+    bare, shimmed = set(python(listing, gateway=None).split()), set(python(listing).split())
+    extra = {name for name in shimmed - bare if not name.startswith("flakestorm_shim")}
+    assert extra == set()
+    assert {"flakestorm_shim", "flakestorm_shim.hooks"} <= shimmed
+    assert "flakestorm_shim.on_http_client" not in shimmed
+
+
+def test_without_a_gateway_it_does_nothing() -> None:
+    assert python("import sys; print('flakestorm_shim' in sys.modules)", gateway=None).strip() == "False"
+
+
+def test_the_next_sitecustomize_is_run(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.handed_over = __file__\n")
+    code = "import sys, sitecustomize; print(sys.handed_over == sitecustomize.__file__)"
+    assert python(code, path=[tmp_path]).strip() == "True"
+    assert python(code, path=[tmp_path], gateway=None).strip() == "True"
+
+
+def test_a_library_that_cannot_be_patched_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "httpx.py").write_text("HTTPTransport = None\nVALUE = 1\n")
+    said = python("import httpx; print(httpx.VALUE)", path=[tmp_path])
+    assert said.startswith("1\n")
+    assert said.count("\n") == 2
+    assert "flakestorm: httpx is left as it is" in said
+
+
+def test_a_library_that_is_not_there_stays_an_import_error(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.path = [entry for entry in sys.path if "site-packages" not in entry]
+for name in ("httpx", "httpx"):
+    try:
+        __import__(name)
+    except ImportError as error:
+        print(error)
+"""
+    assert python(code) == "No module named 'httpx'\n" * 2
+
+
+def test_a_patched_library_looks_untouched() -> None:
+    code = """
+import inspect, importlib.util, http.client
+loader = http.client.__loader__
+assert type(loader).__module__ == "_frozen_importlib_external", type(loader)
+assert http.client.__spec__.loader is loader
+assert "def putrequest" in inspect.getsource(http.client)
+assert http.client.HTTPConnection.connect.__name__ == "connect"
+import importlib
+importlib.reload(http.client)
+print("ok")
+"""
+    assert python(code).strip() == "ok"
+
+
+def test_what_is_imported_already_is_patched_at_once(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("")
+    code = """
+import sys
+sys.path.remove(SHIM)
+import http.client
+before = http.client.HTTPConnection.putrequest
+sys.path.insert(0, SHIM)
+import flakestorm_shim
+flakestorm_shim.start("http://127.0.0.1:9/r/T")
+flakestorm_shim.start("http://127.0.0.1:9/r/T")
+print(http.client.HTTPConnection.putrequest is not before)
+""".replace("SHIM", repr(str(SHIM)))
+    assert python(code, gateway=None).strip() == "True"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import httpx\n"
+        "c = httpx.Client(transport=httpx.MockTransport(lambda r: httpx.Response(200, text=str(r.url))))\n"
+        "print(c.get('https://x.example/a').text)",
+        "import http.client, socket\n"
+        "class Unix(http.client.HTTPConnection):\n"
+        "    def connect(self):\n"
+        "        self.sock, other = socket.socketpair()\n"
+        "        other.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\n'); self.other = other\n"
+        "c = Unix('x.example'); c.request('GET', '/a'); c.getresponse()\n"
+        "print('https://x.example/a' if c.other.recv(9) == b'GET /a HT' else 'changed')",
+    ],
+    ids=["mock-transport", "own-connect"],
+)
+def test_what_is_not_the_network_is_left_alone(code: str) -> None:
+    assert python(code).strip() == "https://x.example/a"
+
+
+def test_paths_on_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shim writes what route.py reads."""
+    from flakestorm.boundary.route import locate
+
+    monkeypatch.syspath_prepend(str(SHIM))
+    from flakestorm_shim.gate import Gate, patience  # type: ignore[import-not-found]  # it lives on the agent's path
+
+    gate = Gate("http://127.0.0.1:9/r/T")
+    for scheme, authority, target in (("https", "h", "/a%2Fb?c=d"), ("http", "[::1]:8080", "/"), ("http", "h:1", "")):
+        path = gate.path(scheme, authority, target)
+        assert locate("GET", path, None, ()).url == f"{scheme}://{authority}{target or '/'}"
+        assert gate.url(scheme, authority, target) == f"http://127.0.0.1:9{path}"
+    assert gate.owns("127.0.0.1", 9)
+    assert gate.owns("localhost", 9)
+    assert not gate.owns("127.0.0.1", 80)
+    assert [patience(value) for value in (1.5, 2, None, 0, -1, True, "3", float("inf"), 0.0001)] == [
+        "1500", "2000", None, None, None, None, None, None, "1",
+    ]  # fmt: skip
