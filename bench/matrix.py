@@ -7,16 +7,22 @@ and prompt, one at a time; flakestorm judges all invariants of a scenario on the
 from __future__ import annotations
 
 import asyncio
-import json
+import statistics
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
 
-from bench.peers import medians, ours, peer, row, verdict
+from bench.outcome import Claim, Outcome
+from bench.peers import ours, peer, ratio, take_turns
+
+OLD = "flakestorm 2.0.0"
+FASTER = 15
 
 CONFIG = """
 version: "2.0"
@@ -77,35 +83,34 @@ class SlowAgent:
         return web.json_response({})
 
 
-def main() -> bool:
+def measure(*, quick: bool) -> list[Outcome]:
     agent = SlowAgent()
-    with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "flakestorm.yaml"
-        config.write_text(CONFIG.format(url=agent.url, reports=folder))
-        asked: dict[str, int] = {}
+    asked: dict[str, int] = {}
 
-        def run(name: str, binary: Path) -> float:
-            agent.asked, start = 0, time.perf_counter()
+    def run(name: str, binary: Path) -> float:
+        agent.asked = 0
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder) / "flakestorm.yaml"
+            config.write_text(CONFIG.format(url=agent.url, reports=folder))
+            start = time.perf_counter()
             done = subprocess.run(
                 [binary, "contract", "run", "-c", config], cwd=folder, capture_output=True, check=False
             )
             seconds = time.perf_counter() - start
-            asked[name] = agent.asked
-            if not agent.asked:
-                raise SystemExit(f"{name} did not run: {done.stderr.decode()}")
-            return seconds
+        asked[name] = agent.asked
+        if not agent.asked:
+            raise SystemExit(f"{name} did not run: {done.stderr.decode()}")
+        return seconds
 
-        old, new = peer("flakestorm==2.0.0") / "flakestorm", ours() / "flakestorm"
-        found = medians({"ours": lambda: run("ours", new), "2.0.0": lambda: run("2.0.0", old)}, rounds=3)
-    row("", ["wall time", "agent runs"])
-    for name, seconds in found.items():
-        row(name, [f"{seconds:.2f} s", str(asked[name])])
-    print(json.dumps({"seconds": found, "agent_runs": asked}))
-    ratio = found["2.0.0"] / found["ours"]
-    return verdict(f"at least 15 times faster at concurrency 10 (here {ratio:.1f} times)", ratio >= 15) and verdict(
-        "20 agent runs for 4 invariants x 5 scenarios x 4 prompts", asked["ours"] == 20
-    )
-
-
-if __name__ == "__main__":
-    main()
+    arms: dict[str, Callable[[], float]] = {"flakestorm": partial(run, "flakestorm", ours() / "flakestorm")}
+    if not quick:
+        arms[OLD] = partial(run, OLD, peer("flakestorm==2.0.0") / "flakestorm")
+    found = take_turns(arms, rounds=1 if quick else 3)
+    rows = [(name, f"{statistics.median(s):.2f} s", str(asked[name])) for name, s in found.items()]
+    claims = [Claim("4 invariants x 5 scenarios x 4 prompts are judged on 20 agent runs", asked["flakestorm"] == 20)]
+    if not quick:
+        faster = ratio(found[OLD], found["flakestorm"])
+        text = f"at least {FASTER} times faster than {OLD} at concurrency 10 (here {faster:.1f} times)"
+        claims.append(Claim(text, faster >= FASTER))
+    title = "A contract of 4 invariants x 5 scenarios x 4 prompts, agent of 50 ms"
+    return [Outcome(title, ("", "wall time of the command", "agent runs"), rows, claims)]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import subprocess
 import sys
-import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+__all__ = ["ROOT", "interpreter", "ours", "peer", "ratio", "take_turns", "version"]
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".bench"
 
 
-def peer(*requirements: str) -> Path:
-    """The `bin` folder of an environment that has these requirements (pin them)."""
+def peer(*requirements: str, python: Path | None = None) -> Path:
+    """The `bin` folder of an environment that has these requirements (pin them).
+
+    Args:
+        python: the interpreter to make it with; this one when None.
+    """
     home = HOME / "+".join(requirements).replace("=", "").replace("[", "-").replace("]", "")
     if not (home / ".ready").exists():
-        venv.create(home, with_pip=True, clear=True)
-        subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", *requirements], check=True)
+        subprocess.run([python or sys.executable, "-m", "venv", "--clear", home], check=True)
+        subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-qq", *requirements], check=True)
         (home / ".ready").touch()
     return home / "bin"
 
@@ -28,21 +34,36 @@ def ours() -> Path:
     return Path(sys.executable).parent
 
 
-def medians(arms: dict[str, Callable[[], float]], *, rounds: int) -> dict[str, float]:
-    """The median of each arm, the arms taking turns so that a noisy minute hits all of them."""
+def interpreter(at_least: tuple[int, int]) -> Path | None:
+    """A Python at least this new: this one, or one on PATH or of pyenv's; None if there is none."""
+    if sys.version_info[:2] >= at_least:
+        return Path(sys.executable)
+    minors = range(at_least[1], at_least[1] + 4)
+    found = [which for minor in minors if (which := shutil.which(f"python3.{minor}"))]
+    for minor in minors:
+        found += map(str, (Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/python"))
+    for path in found:  # a shim may stand for a version that is not there
+        if subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0:
+            return Path(path)
+    return None
+
+
+def version(binaries: Path, package: str) -> str:
+    """What is installed there."""
+    code = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+    done = subprocess.run([binaries / "python", "-c", code, package], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def take_turns(arms: dict[str, Callable[[], float]], *, rounds: int) -> dict[str, list[float]]:
+    """Measure each arm once per round, so that a noisy minute hits all of them."""
     values: dict[str, list[float]] = {name: [] for name in arms}
     for _ in range(rounds):
         for name, measure in arms.items():
             values[name].append(measure())
-    return {name: statistics.median(v) for name, v in values.items()}
+    return values
 
 
-def verdict(claim: str, holds: bool) -> bool:
-    """Print whether a claim held in this run, and pass it on."""
-    print(f"   {'holds' if holds else 'DOES NOT HOLD'}: {claim}", flush=True)
-    return holds
-
-
-def row(name: str, cells: Sequence[str]) -> None:
-    """One line of a table."""
-    print(f"   {name:<28}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+def ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The median over rounds of one arm's value over the other's."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))

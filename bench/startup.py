@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import resource
+import statistics
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from bench.peers import medians, ours, peer, row, verdict
+from bench.outcome import Claim, Outcome
+from bench.peers import ours, peer, take_turns
+
+LIMIT_S = 0.15
+
+
+def measure(*, quick: bool) -> list[Outcome]:
+    arms: dict[str, Callable[[], float]] = {"flakestorm": partial(cpu_s, ours() / "flakestorm")}
+    if not quick:
+        arms["flakestorm 2.0.0"] = partial(cpu_s, peer("flakestorm==2.0.0") / "flakestorm")
+    found = take_turns(arms, rounds=1 if quick else 9)
+    rows = [(name, f"{statistics.median(seconds) * 1000:.0f} ms") for name, seconds in found.items()]
+    holds = statistics.median(found["flakestorm"]) <= LIMIT_S
+    claims = [] if quick else [Claim(f"`--help` takes at most {LIMIT_S} s of CPU", holds)]
+    return [Outcome("Start: `--help`", ("", "CPU time"), rows, claims)]
 
 
 def cpu_s(binary: Path) -> float:
@@ -15,16 +32,3 @@ def cpu_s(binary: Path) -> float:
     subprocess.run([binary, "--help"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def main() -> bool:
-    old = peer("flakestorm==2.0.0") / "flakestorm"
-    new = ours() / "flakestorm"
-    found = medians({"ours": lambda: cpu_s(new), "flakestorm 2.0.0": lambda: cpu_s(old)}, rounds=9)
-    for name, seconds in found.items():
-        row(name, [f"{seconds * 1000:.0f} ms CPU"])
-    return verdict("--help takes at most 0.15 s CPU", found["ours"] <= 0.15)
-
-
-if __name__ == "__main__":
-    main()

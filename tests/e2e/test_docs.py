@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e_support import PROGRAMS, clean_env, flakestorm, world
 
+from e2e_support import PROGRAMS, clean_env, flakestorm, world
 from flakestorm.config import loads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
 
 def commands() -> list[list[str]]:
     lines = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
-    return [shlex.split(line) for line in lines if line.startswith("$ flakestorm") or line.startswith("flakestorm")]
+    return [shlex.split(line) for line in lines if line.startswith("flakestorm ")]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from e2e_support import LONG_ANSWER, flakestorm, sdk_agent, world, write_config
 
 MODEL_PATH = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from e2e_support import FLAKESTORM, PROGRAMS, clean_env, flakestorm, sdk_agent, world, write_config
 from upstream import Gate, Upstream, document, sse, text
 

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from report_samples import HOSTILE, exchanges, hostile, large, sample
 
 from flakestorm.reports.html import write_html
 from flakestorm.reports.text import encodable
+from report_samples import HOSTILE, exchanges, hostile, large, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

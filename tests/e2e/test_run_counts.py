@@ -1,6 +1,7 @@
 """All invariants of a scenario are judged on the same runs, and the same seed gives the same faults."""
 
 import pytest
+
 from e2e_support import PROGRAMS, flakestorm, sdk_agent, world, write_config
 from upstream import Upstream, document
 

@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from gateway_support import Held, held, run_python
-from upstream import HELLO, Upstream, openai_chat, text
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
+from gateway_support import Held, held, run_python
+from upstream import HELLO, Upstream, openai_chat, text
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from inprocess_support import CLIENTS, Client, Watcher, crossing
-from upstream import RESET, Canned, Gate, Upstream, document, redirect, sse, text
 
 from flakestorm.boundary.session import outside
 from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep, with_header
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
+from inprocess_support import CLIENTS, Client, Watcher, crossing
+from upstream import RESET, Canned, Gate, Upstream, document, redirect, sse, text
 
 
 @pytest.fixture

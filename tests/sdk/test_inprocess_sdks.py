@@ -11,14 +11,14 @@ import anthropic
 import openai
 import pytest
 import requests
-from inprocess_support import Watcher, crossing
-from upstream import HELLO, Gate, Upstream, anthropic_stream, openai_chat, openai_stream, text
 
 from flakestorm.boundary import inprocess
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed
+from inprocess_support import Watcher, crossing
+from upstream import HELLO, Gate, Upstream, anthropic_stream, openai_chat, openai_stream, text
 
 ASK = [{"role": "user", "content": "hi"}]
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"

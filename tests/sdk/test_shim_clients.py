@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from gateway_support import Held, held, run_python
-from upstream import Canned, Upstream, document, redirect
 
 from flakestorm.core.call import Call, Reply, Sleep, header
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
+from gateway_support import Held, held, run_python
+from upstream import Canned, Upstream, document, redirect
 
 
 @pytest.fixture
@@ -96,6 +96,7 @@ PROGRAMS = {
     "urllib3": URLLIB3,
     "urllib": URLLIB,
     "aiohttp": AIOHTTP,
+    "aiohttp-env": AIOHTTP.replace("ClientSession(", "ClientSession(trust_env=True, "),
 }
 EXCEPTIONS = {
     "httpx": {"timeout": "ReadTimeout", "refused": "ConnectError", "reset": "ReadError"},
@@ -104,6 +105,7 @@ EXCEPTIONS = {
     "urllib": {"timeout": "TimeoutError", "refused": "URLError", "reset": "ConnectionResetError"},
     "aiohttp": {"timeout": "SocketTimeoutError", "refused": "ClientConnectorError", "reset": "ClientOSError"},
 }
+EXCEPTIONS["aiohttp-env"] = EXCEPTIONS["aiohttp"]
 EXCEPTIONS |= dict.fromkeys(("httpx-async", "httpx2", "httpx2-async"), EXCEPTIONS["httpx"])
 
 

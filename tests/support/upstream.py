@@ -444,14 +444,15 @@ def anthropic_stream(
         written = _json_text(arguments)
         halves = (written[: len(written) // 2], written[len(written) // 2 :])
         opening: dict[str, object] = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-        blocks.append((opening, [{"type": "input_json_delta", "partial_json": half} for half in halves]))
+        fragments: list[dict[str, object]] = [{"type": "input_json_delta", "partial_json": half} for half in halves]
+        blocks.append((opening, fragments))
     events: list[dict[str, object]] = [start]
-    for index, (opening, deltas) in enumerate(blocks):
-        events.append({"type": "content_block_start", "index": index, "content_block": opening})
-        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    for index, (head, parts) in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": index, "content_block": head})
+        events.extend({"type": "content_block_delta", "index": index, "delta": part} for part in parts)
         events.append({"type": "content_block_stop", "index": index})
     reason = finish or ("tool_use" if tool_calls else "end_turn")
-    ending = {"stop_reason": reason, "stop_sequence": None}
+    ending: dict[str, object] = {"stop_reason": reason, "stop_sequence": None}
     events.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage[1]}})
     events.append({"type": "message_stop"})
     return sse(events, named=True, gates=gates)

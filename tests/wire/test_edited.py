@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from wire_support import DATA, Fired, Recorded, edit_said, recorded
 
 from flakestorm.wire.base import Edit, Said
 from flakestorm.wire.tokens import count_tokens
+from wire_support import DATA, Fired, Recorded, edit_said, recorded
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is not at {DATA}")
 

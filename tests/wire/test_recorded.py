@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from wire_support import DATA, Fired, Recorded, arguments_sha, cassettes, chunked, edit_bytes, fixtures, recorded, sha
 
 from flakestorm.core.call import Reply
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit
 from flakestorm.wire.sse import DONE, Parser, events
+from wire_support import DATA, Fired, Recorded, arguments_sha, cassettes, chunked, edit_bytes, fixtures, recorded, sha
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is not at {DATA}")
 
@@ -83,7 +83,7 @@ def test_a_stream_is_the_same_bytes_and_events_however_it_is_chunked(exchange: R
 )
 def test_an_edit_that_changes_nothing_gives_the_same_bytes(exchange: Recorded, edit: dict[str, object]) -> None:
     fired = Fired()
-    assert edit_bytes(exchange.wire, exchange.reply, Edit(**edit, on_change=fired)) == exchange.body  # type: ignore[arg-type]
+    assert edit_bytes(exchange.wire, exchange.reply, Edit(**edit, on_change=fired)) == exchange.body
     assert fired.times == 0
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from flakestorm.boundary.gateway import Gateway, Passage
+from flakestorm.boundary.gateway import Gateway
+from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.providers import variables
 from flakestorm.boundary.session import Crossing
 from flakestorm.engine.ports import Line

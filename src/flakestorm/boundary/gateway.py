@@ -15,26 +15,25 @@ import asyncio
 import contextvars
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
 
 from aiohttp import web
 
 from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
-from flakestorm.boundary.providers import Upstreams
+from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.route import Lost, Route, locate
 from flakestorm.boundary.tunnel import Tunnel
 from flakestorm.boundary.upload import Upload
 from flakestorm.core.call import Call, Reply, header, with_header
 from flakestorm.core.choices import entropy_token
-from flakestorm.core.pipeline import Interceptor, adrive, chain
+from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed, Misuse
 
-__all__ = ["FAILED", "PATIENCE", "Gateway", "Passage"]
+__all__ = ["FAILED", "PATIENCE", "Gateway"]
 
 FAILED = "x-flakestorm-failed"
 """Reply header: how the call broke; only on replies of the gateway's own."""
@@ -44,54 +43,6 @@ PATIENCE = "x-flakestorm-patience-ms"
 
 _STATUS = {"timeout": 504, "refused": 502}
 _log = logging.getLogger("flakestorm.boundary")
-_untouched = chain()
-
-
-class _Crosses(Protocol):
-    """What the gateway needs of a run's line."""
-
-    @property
-    def pipeline(self) -> Interceptor: ...
-
-
-@dataclass(slots=True, eq=False)
-class Passage:
-    """One agent instance's right to pass.
-
-    Args:
-        token: unguessable; part of every URL the instance is given.
-        upstreams: where each provider's calls really go, by the provider's name.
-    """
-
-    token: str
-    upstreams: Upstreams = field(default_factory=dict)
-    _line: _Crosses | None = field(default=None, init=False)
-    _lanes: dict[object, str] = field(default_factory=dict, init=False)
-
-    @contextmanager
-    def bind(self, line: _Crosses) -> Iterator[None]:
-        """While entered, requests that arrive cross on this line; others pass untouched and unrecorded.
-
-        A request belongs to the line it arrived on, also when it ends later.
-
-        Raises:
-            Misuse: the passage is bound already; one instance serves one run at a time.
-        """
-        if self._line is not None:
-            raise Misuse(f"{self._line!r} is still bound to this agent instance; one instance serves one run at a time")
-        self._line, self._lanes = line, {}
-        try:
-            yield
-        finally:
-            self._line = None
-
-    @property
-    def pipeline(self) -> Interceptor:
-        return _untouched if self._line is None else self._line.pipeline
-
-    def lane(self, connection: object) -> str:
-        """The label of a connection: numbered from 1 by first appearance on this line."""
-        return self._lanes.setdefault(connection, str(len(self._lanes) + 1))
 
 
 class Gateway:

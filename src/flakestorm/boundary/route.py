@@ -70,7 +70,7 @@ def locate(method: str, target: str, authorization: str | None, own: Collection[
         if target.lower() in own:
             return Route("", "tunnel", f"https://{target}", own=True)
         return Route(_proxy_token(authorization), "tunnel", f"https://{target}")
-    if found := _ABSOLUTE.fullmatch(target):
+    if target[:1] != "/" and (found := _ABSOLUTE.fullmatch(target)):
         authority = found["authority"].rpartition("@")[2]
         if authority.lower() in own:
             return locate(method, found["rest"] or "/", None, own)

@@ -17,6 +17,8 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 class Upload:
     """The body of one request; iterate it, or ask for the `whole`. `100 Continue` is sent when it is first read.
 
+    It may be iterated again, by a stage that sends a call twice: what has passed already is then given at once.
+
     Attributes:
         seen: what has passed so far, for the recorder.
         lost: why reading it failed, once it has; the client's own doing.
@@ -29,13 +31,11 @@ class Upload:
         self._asked = request.headers.get("Expect", "").lower() != "100-continue"
         self.lost: Lost | None = None
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if chunk := await self._next():
-            return chunk
-        raise StopAsyncIteration
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self.seen:
+            yield bytes(self.seen)
+        while chunk := await self._next():
+            yield chunk
 
     async def whole(self) -> bytes:
         """All of it.

@@ -1,15 +1,15 @@
 """Named things that others may add to: faults, invariants, agents, mutations.
 
-A registry knows the built-in names at once and looks for plug-ins (Python entry points) only when a name is not built
-in, because scanning the installed distributions costs tens of milliseconds.
+A registry knows the built-in names at once. It looks for plug-ins (Python entry points) only when it must, and once,
+because scanning the installed distributions costs tens of milliseconds.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar, cast
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar, cast
 
 from flakestorm.errors import Misuse
 
@@ -35,6 +35,7 @@ class Registry(Generic[T]):
     def __init__(self, what: str, group: str | None = None) -> None:
         self.what, self.group = what, group
         self._known: dict[str, T] = {}
+        self._found: dict[str, EntryPoint] | None = None
 
     def add(self, name: str) -> Callable[[T], T]:
         """Decorator: register the decorated value under a name.
@@ -81,5 +82,7 @@ class Registry(Generic[T]):
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
         raise Misuse(f"unknown {self.what} {name!r}; {hint}")
 
-    def _plugins(self) -> dict[str, Any]:
-        return {} if self.group is None else {point.name: point for point in entry_points(group=self.group)}
+    def _plugins(self) -> dict[str, EntryPoint]:
+        if self._found is None:
+            self._found = {} if self.group is None else {point.name: point for point in entry_points(group=self.group)}
+        return self._found

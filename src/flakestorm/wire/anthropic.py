@@ -8,7 +8,8 @@ block that began last with its number.
 from __future__ import annotations
 
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.anthropic_edit import MessagesRewriter, rewrite_body
+from flakestorm.wire.anthropic_edit import rewrite_body
+from flakestorm.wire.anthropic_stream import MessagesRewriter
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token, retry_headers

@@ -134,7 +134,7 @@ class Edit:
     text: Callable[[str], str] | None = None
     drop_tool_calls: bool = False
     finish: Literal["length", "stop"] | None = None
-    on_change: Callable[[], None] = field(default=lambda: None)
+    on_change: Callable[[], None] = field(default=lambda: None, repr=False)
 
 
 class Wire(Protocol):

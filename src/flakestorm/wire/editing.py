@@ -3,23 +3,26 @@
 A wire brings two things: a function from a whole body to a whole body, and a `Rewriter` that is given the events of a
 stream one by one and says what goes out. Everything else is here: errors and unreadable encodings pass untouched, the
 content length goes (the new one is not known before the body is), and a stream is rewritten while it arrives, one
-chunk out for one chunk in.
+chunk out for one chunk in. What a body is, a stream or a document, is told by its first bytes, as `said` does: servers
+stream without saying so, and answer with a document where a stream was announced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from flakestorm.core.call import PULL, Chunks, Reply, Transducer, without_headers
-from flakestorm.core.stream import whole
+from flakestorm.core.call import PULL, Chunks, Reply, header, without_headers
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.shape import Doc, dump
-from flakestorm.wire.sse import Event, Parser
+from flakestorm.wire.sse import Event, Parser, looks_like_sse
 
 __all__ = ["Change", "Rewriter", "edited", "redone", "spread"]
+
+_TELLING_BYTES = 16  # of an unannounced body, to tell whether it is a stream
 
 
 class Change:
@@ -55,24 +58,34 @@ def edited(
     """The reply with an edit applied on its way out; the same object where there is nothing to edit.
 
     Args:
-        reply: whole or streamed; told apart by its content type.
+        reply: whole or streamed.
         edit: the change. One that asks for nothing does nothing.
         body: rewrites a whole body; gives back the very bytes it got when nothing is to be altered.
         events: makes the rewriter of one stream.
     """
     if reply.status >= 400 or not _asks(edit) or (plain := decoded(reply)) is None:
         return reply
-    plain = replace(plain, headers=without_headers(plain.headers, "content-length"))
-    if plain.streamed:
-        return plain.pipe(_rewritten(edit, events))
+    kind = (header(plain.headers, "content-type") or "").partition(";")[0].strip().lower()
+    announced = kind == "text/event-stream"
+    if plain.streamed and not announced:  # another kind of stream, which holding back would only delay
+        return reply
 
-    def change(data: bytes) -> bytes:
+    def change_it() -> Chunks:
+        change, start = Change(edit), b""
+        enough = 1 if announced else _TELLING_BYTES
         try:
-            return body(data, Change(edit))
-        except RecursionError:  # JSON nested so deep that it can be read but not written again
-            return data
+            while len(start.strip()) < enough and (chunk := (yield PULL)) is not None:
+                start += chunk
+        except Exception:  # the world's reply broke before it said anything: so does this one
+            if start:
+                yield start
+            raise
+        if looks_like_sse(start, stream=announced):
+            yield from _each(start, events(change), change)
+        else:
+            yield from _all(start, lambda data: body(data, change))
 
-    return plain.pipe(whole(change))
+    return replace(plain, headers=without_headers(plain.headers, "content-length")).pipe(change_it)
 
 
 def spread(text: str, parts: int) -> list[str]:
@@ -85,7 +98,7 @@ def redone(event: Event, document: Doc) -> bytes:
     """The bytes of an event that now says this document."""
     try:
         return event.with_data(dump(document)).raw
-    except RecursionError:  # as in `edited`
+    except RecursionError:  # as in `_all`
         return event.raw
 
 
@@ -93,27 +106,40 @@ def _asks(edit: Edit) -> bool:
     return edit.max_tokens is not None or edit.text is not None or edit.drop_tool_calls or edit.finish is not None
 
 
-def _rewritten(edit: Edit, make: Callable[[Change], Rewriter]) -> Transducer:
-    def rewrite() -> Chunks:
-        change, parser = Change(edit), Parser()
-        rewriter = make(change)
-        while True:
-            try:
-                chunk = yield PULL
-            except Exception:  # the world's stream broke: what came before the break goes out before it
-                out = b"".join(rewriter.end())
-                if not change.made:  # half an event, which after a change might say what was cut
-                    out += parser.pending
-                if out:
-                    yield out
-                raise
-            found = parser.end() if chunk is None else parser.feed(chunk)
-            out = b"".join(raw for event in found for raw in rewriter.event(event))
-            if chunk is None:
-                out += b"".join(rewriter.end())
-            if out:
-                yield out
-            if chunk is None:
-                return
+def _each(start: bytes, rewriter: Rewriter, change: Change) -> Chunks:
+    """A stream: what comes in goes out at once, as far as the rewriter lets it."""
+    parser, chunk = Parser(), start
+    while True:
+        if out := b"".join(raw for event in parser.feed(chunk) for raw in rewriter.event(event)):
+            yield out
+        try:
+            pulled = yield PULL
+        except Exception:  # the world's stream broke: what came before the break goes out before it
+            rest = b"".join(rewriter.end())
+            if not change.made:  # half an event, which after a change might say what was cut
+                rest += parser.pending
+            if rest:
+                yield rest
+            raise
+        if pulled is None:
+            break
+        chunk = pulled
+    last = [raw for event in parser.end() for raw in rewriter.event(event)]
+    if out := b"".join([*last, *rewriter.end()]):
+        yield out
 
-    return rewrite
+
+def _all(start: bytes, change: Callable[[bytes], bytes]) -> Chunks:
+    """A document: nothing goes out before it is whole. One that breaks off goes out as far as it came."""
+    parts = [start]
+    try:
+        while (chunk := (yield PULL)) is not None:
+            parts.append(chunk)
+    except Exception:
+        yield b"".join(parts)
+        raise
+    data = b"".join(parts)
+    with suppress(RecursionError):  # JSON nested so deep that it can be read but not written again
+        data = change(data)
+    if data:
+        yield data

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import HOLD, FakeBoundary, FakeLine, config, lifelines
 
+from agents_support import HOLD, FakeBoundary, FakeLine, config, lifelines
 from flakestorm.agents import command
 from flakestorm.agents.command import CommandAgent
 from flakestorm.core.answer import AgentError, Answer

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import FakeBoundary, FakeLine, config, serving, talking
 from aiohttp import web
 
+from agents_support import FakeBoundary, FakeLine, config, serving, talking
 from flakestorm.agents import http
 from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.ready import free_port

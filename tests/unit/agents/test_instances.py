@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import HOLD, LAUNCH, FakeBoundary, FakeLine, config, echo_agent, lifelines
 
+from agents_support import HOLD, LAUNCH, FakeBoundary, FakeLine, config, echo_agent, lifelines
 from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.instances import environment, fill_port, uses_port
 from flakestorm.agents.ready import free_port

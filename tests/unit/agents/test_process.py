@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from agents_support import HOLD, lifelines
 
+from agents_support import HOLD, lifelines
 from flakestorm.agents.capture import TAIL_BYTES
 from flakestorm.agents.process import Program
 from flakestorm.errors import AgentUnreachable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import FakeLine, config, current_line
 
+from agents_support import FakeLine, config, current_line
 from flakestorm.agents.python import PythonAgent
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.errors import AgentUnreachable, ConfigError

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from agents_support import serving
 from aiohttp import web
 
+from agents_support import serving
 from flakestorm.agents.process import Program
 from flakestorm.agents.ready import address, free_port, listening, until_ready
 from flakestorm.agents.session import new_session

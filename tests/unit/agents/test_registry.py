@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import FakeBoundary, config
 
+from agents_support import FakeBoundary, config
 from flakestorm.agents import agents, make
 from flakestorm.agents.command import CommandAgent
 from flakestorm.agents.http import HttpAgent

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_support import config, serving
 from aiohttp import web
 
+from agents_support import config, serving
 from flakestorm.agents.ready import free_port
 from flakestorm.agents.reset import Reset
 from flakestorm.errors import AgentUnreachable

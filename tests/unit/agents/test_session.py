@@ -1,9 +1,9 @@
 """The client flakestorm asks agents with."""
 
 import pytest
-from agents_support import serving
 from aiohttp import web
 
+from agents_support import serving
 from flakestorm.agents.session import new_session
 from flakestorm.version import __version__
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 from agents_support import HOLD, lifelines
-
 from flakestorm.agents import warden
 
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from gateway_support import Watch
-from upstream import Upstream, text
 
 from flakestorm.boundary.hub import Hub
 from flakestorm.core.pipeline import chain
 from flakestorm.engine.ports import Boundary
+from gateway_support import Watch
+from upstream import Upstream, text
 
 
 @pytest.fixture

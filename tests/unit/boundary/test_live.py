@@ -6,11 +6,11 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from upstream import HANG_UP, RESET, Canned, Gate, Upstream, document, redirect, text
 
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.errors import CallFailed
+from upstream import HANG_UP, RESET, Canned, Gate, Upstream, document, redirect, text
 
 
 @pytest.fixture

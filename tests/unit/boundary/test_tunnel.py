@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from gateway_support import Held, held
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
+from gateway_support import Held, held
 
 
 class Echo:

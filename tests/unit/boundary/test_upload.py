@@ -19,7 +19,9 @@ async def read(request: bytes, *, iterate: bool = False) -> tuple[Upload, bytes 
     async def handler(base: web.BaseRequest) -> web.StreamResponse:
         it = Upload(base)
         try:
-            found.append((it, b"".join([chunk async for chunk in it]) if iterate else await it.whole()))
+            body = b"".join([chunk async for chunk in it]) if iterate else await it.whole()
+            assert b"".join([chunk async for chunk in it]) == body  # whoever sends it a second time sends the same
+            found.append((it, body))
         except Lost as lost:
             found.append((it, lost))
         answer = web.Response()

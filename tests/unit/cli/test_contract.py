@@ -1,4 +1,5 @@
 import pytest
+
 from unit_cli import run
 
 CONFIG = """

@@ -2,10 +2,10 @@ from importlib import import_module
 
 import click
 import pytest
-from unit_cli import run
 
 from flakestorm.cli.main import COMMANDS, cli
 from flakestorm.errors import AgentUnreachable, ConfigError
+from unit_cli import run
 
 
 @pytest.mark.parametrize("name", COMMANDS)

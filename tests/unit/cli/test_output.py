@@ -1,12 +1,12 @@
 from pathlib import Path
 
 import pytest
-from report_samples import sample as sample_report
 
 from flakestorm.cli.options import Globals
 from flakestorm.cli.output import exchanges_of, place_for, present
 from flakestorm.config import loads
 from flakestorm.errors import Misuse
+from report_samples import sample as sample_report
 
 
 def config(folder: Path, **output: str):

@@ -3,10 +3,10 @@ import json
 import jsonschema
 import pytest
 import yaml
-from unit_cli import run
-from upstream import Upstream, document
 
 from flakestorm.config import load
+from unit_cli import run
+from upstream import Upstream, document
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from unit_cli import run
 
 from flakestorm.core.ledger import Ledger
 from flakestorm.tape.writer import Recorder
+from unit_cli import run
 
 
 @pytest.fixture

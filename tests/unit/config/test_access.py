@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from config_support import config
 
+from config_support import config
 from flakestorm.config.access import contract_of, require_invariants, scenarios_of
 from flakestorm.errors import ConfigError
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from config_support import refused
 from pydantic import Field
 
+from config_support import refused
 from flakestorm.config.base import Probability, Strict, words
 from flakestorm.config.vocabulary import Vocabulary
 

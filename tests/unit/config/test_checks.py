@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 
 import pytest
-from config_support import complaints, config
 
+from config_support import complaints, config
 from flakestorm.config import vocabulary
 from flakestorm.config.faults import Chaos
 from flakestorm.config.invariants import NEEDS, Invariant

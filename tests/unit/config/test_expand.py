@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from config_support import complaints, config
 
+from config_support import complaints, config
 from flakestorm.config.expand import LITERAL_KEY, expand, literal_keys
 from flakestorm.config.marked import parse, unfold
 

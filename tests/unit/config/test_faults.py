@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from config_support import refused
-
 from flakestorm.config.faults import Chaos, ContextAttack, LlmFault, Scenario, ToolFault
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from config_support import refused
-
 from flakestorm.config.invariants import NEEDS, Invariant
 from flakestorm.config.vocabulary import INVARIANT_TYPES
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from config_legacy import LEGACY
 from config_support import BASE, config
-
 from flakestorm.config.load import load, loads, read, reads, text_of
 from flakestorm.config.marked import MAX_BYTES
 from flakestorm.config.model import Config, Scenario

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from config_support import refused
 
+from config_support import refused
 from flakestorm.config import model
 from flakestorm.config.model import Config, Scoring
 

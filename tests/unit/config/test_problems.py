@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from config_support import BASE, complaints
 
+from config_support import BASE, complaints
 from flakestorm.config.load import loads
 from flakestorm.config.problems import Problem, config_error
 from flakestorm.errors import ConfigError

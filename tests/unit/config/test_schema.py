@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from config_legacy import LEGACY
 
+from config_legacy import LEGACY
 from flakestorm.config.schema import schema
 from flakestorm.config.starter import starter
 from flakestorm.config.vocabulary import INVARIANT_TYPES, LLM_MODES, TOOL_MODES

@@ -1,6 +1,6 @@
 import pytest
-from contracts_support import inv, said
 
+from contracts_support import inv, said
 from flakestorm.config.vocabulary import INVARIANT_TYPES
 from flakestorm.contracts import matrix
 from flakestorm.contracts.base import RunView, built_in, demands, invariants, settings

@@ -1,6 +1,6 @@
 import pytest
-from contracts_support import cells
 
+from contracts_support import cells
 from flakestorm.contracts.cells import mark_also_fails, never_applied, never_found, rates
 
 

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-from contracts_support import cells
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts_support import cells
 from flakestorm.contracts.cells import Cell, rates
 from flakestorm.contracts.gate import SEVERITY_WEIGHTS, contract_gate, contract_score, run_score, score_gate
 from flakestorm.stats.intervals import wilson

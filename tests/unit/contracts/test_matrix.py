@@ -2,10 +2,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from contracts_support import CRASH, GONE, asks_for, call, fired, inv, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts_support import CRASH, GONE, asks_for, call, fired, inv, said
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, invariants
 from flakestorm.contracts.matrix import demand, judge, prepare

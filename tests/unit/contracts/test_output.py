@@ -2,8 +2,8 @@ import re
 from typing import Any
 
 import pytest
-from contracts_support import CRASH, inv, said
 
+from contracts_support import CRASH, inv, said
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.matrix import judge
 from flakestorm.contracts.output import SEARCH_CHARS, compiled

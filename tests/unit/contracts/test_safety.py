@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from contracts_support import inv, said
 
+from contracts_support import inv, said
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.matrix import judge
 from flakestorm.contracts.output import SEARCH_CHARS

@@ -2,10 +2,10 @@ import gzip
 from typing import Any
 
 import pytest
-from contracts_support import asks_for, call, inv, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts_support import asks_for, call, inv, said
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.trajectory import arguments, includes, tools_seen
 from flakestorm.core.verdict import Verdict

@@ -50,6 +50,21 @@ def test_plug_ins_are_found_and_failing_ones_named(monkeypatch) -> None:
         known.get("broken")
 
 
+def test_distributions_are_scanned_once_and_not_for_built_in_names(monkeypatch) -> None:
+    scans: list[str] = []
+
+    def entry_points(*, group: str) -> list[EntryPoint]:
+        scans.append(group)
+        return []
+
+    monkeypatch.setattr(module, "entry_points", entry_points)
+    known = make()
+    assert known.get("green")
+    assert scans == []
+    assert known.names() == known.names() == ("green",)
+    assert scans == ["flakestorm.colours"]
+
+
 def test_nearest() -> None:
     assert nearest("tool_fault", ["tool_faults", "llm_faults"]) == "tool_faults"
     assert nearest("qqqq", ["tool_faults"]) is None

@@ -2,8 +2,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, Stopped, says, scenario
 
+from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, Stopped, says, scenario
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Event, Planned, RunFinished
 from flakestorm.engine.plan import make_plan

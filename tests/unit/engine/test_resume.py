@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from engine_support import run_of, says, scenario
 
+from engine_support import run_of, says, scenario
 from flakestorm.core.site import Site
 from flakestorm.engine.events import Report, ScenarioInfo
 from flakestorm.engine.plan import make_plan

@@ -1,7 +1,6 @@
 import asyncio
 
 from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, run_of, says, scenario
-
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.runner import Runner

@@ -1,6 +1,6 @@
 import pytest
-from engine_support import run_of, says, scenario
 
+from engine_support import run_of, says, scenario
 from flakestorm.engine.plan import Plan, make_plan
 from flakestorm.engine.score import Gate, assemble
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from faults_support import World, scene, tool_call
 
+from faults_support import World, scene, tool_call
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow, Interceptor

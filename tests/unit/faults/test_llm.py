@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from faults_support import World, llm_call, scene, stream
 
+from faults_support import World, llm_call, scene, stream
 from flakestorm.config.model import LlmFault
 from flakestorm.core.call import Reply
 from flakestorm.core.pipeline import Interceptor

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from faults_support import World, scene, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults_support import World, scene, tool_call
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from faults_support import World, llm_call, tool_call
 
+from faults_support import World, llm_call, tool_call
 from flakestorm.config.model import Chaos, ContextAttack, LlmFault, Scenario, ToolFault
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger

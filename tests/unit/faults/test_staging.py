@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from faults_support import World, llm_call, stream, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults_support import World, llm_call, stream, tool_call
 from flakestorm.config.model import Chaos, LlmFault, ToolFault
 from flakestorm.core.call import Call, Reply, Sleep
 from flakestorm.core.choices import Choices

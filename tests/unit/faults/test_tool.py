@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import orjson
 import pytest
-from faults_support import JSON, RESULTS, World, scene, stream, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults_support import JSON, RESULTS, World, scene, stream, tool_call
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import Reply, header
 from flakestorm.core.pipeline import Interceptor

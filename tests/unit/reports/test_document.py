@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import HOSTILE, empty, hostile, large, sample
 
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import FORMAT, dumps, from_document, read_json, to_document, write_json
 from flakestorm.reports.text import encodable
+from report_samples import HOSTILE, empty, hostile, large, sample
 
 TOP = ["format", "command", "verdict", "exit_code", "seed", "started_at", "duration_ms", "scores", "cells", "runs"]
 SCORE = ["value", "low", "high", "passed", "conclusive", "inconclusive", "critical_failed"]

@@ -3,9 +3,9 @@ from __future__ import annotations
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import exchanges
 
 from flakestorm.reports.excerpt import BODY_CHARS, excerpt, exchange_view
+from report_samples import exchanges
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),

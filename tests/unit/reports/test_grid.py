@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_samples import empty, sample
 
 from flakestorm.engine.events import InvariantInfo, ScenarioInfo, Score
 from flakestorm.reports.grid import Square, grid_of, scale_of, worst_first
+from report_samples import empty, sample
 
 
 def square(verdicts: str, *, also: bool = False) -> Square:

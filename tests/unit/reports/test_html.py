@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_samples import HOSTILE, empty, exchanges, hostile, large, sample
 
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.reports.html import render, write_html
 from flakestorm.reports.text import encodable
+from report_samples import HOSTILE, empty, exchanges, hostile, large, sample
 
 
 class Page(HTMLParser):

@@ -8,10 +8,10 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from report_samples import empty, hostile, large, sample
 
 from flakestorm.engine.events import Finished, Note, Planned, RunFinished, RunStarted
 from flakestorm.reports.terminal import Progress, progress, summary, text
+from report_samples import empty, hostile, large, sample
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

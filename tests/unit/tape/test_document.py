@@ -4,17 +4,17 @@ import gzip
 import json
 
 import pytest
-from faults_support import JSON, RESULTS, SSE, llm_call, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
-from tape_support import ASKED, SAID, Run
 
+from faults_support import JSON, RESULTS, SSE, llm_call, tool_call
 from flakestorm.config.model import Chaos, ToolFault
 from flakestorm.core.call import Reply
 from flakestorm.core.site import Site
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.document import document
 from flakestorm.tape.model import Exchange, Recorded
+from tape_support import ASKED, SAID, Run
 
 
 def recorded(call, reply: Reply, faults: Schedule | None = None) -> dict:  # type: ignore[no-untyped-def,type-arg]

@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults_support import JSON, RESULTS, tool_call
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tape_support import Run
 
+from faults_support import JSON, RESULTS, tool_call
 from flakestorm.core.call import Reply
 from flakestorm.errors import TapeDamaged
 from flakestorm.tape import reader
 from flakestorm.tape.lines import START, seal
 from flakestorm.tape.reader import Footer, Tape, describe
 from flakestorm.version import __version__
+from tape_support import Run
 
 
 @pytest.fixture

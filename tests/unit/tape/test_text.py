@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults_support import JSON, RESULTS, llm_call, stream, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
-from tape_support import ASKED, SAID, Run
 
+from faults_support import JSON, RESULTS, llm_call, stream, tool_call
 from flakestorm.config.model import Chaos, ToolFault
 from flakestorm.core.call import Reply
 from flakestorm.errors import CallFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.text import block, lines, plain
+from tape_support import ASKED, SAID, Run
 
 
 def faulty(*faults: ToolFault) -> Schedule:

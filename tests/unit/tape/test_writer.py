@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults_support import JSON, RESULTS, llm_call, stream, tool_call
-from tape_support import Clock, Run
 
+from faults_support import JSON, RESULTS, llm_call, stream, tool_call
 from flakestorm.config.model import Chaos, ToolFault
 from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.ledger import Firing, Ledger
@@ -23,6 +22,7 @@ from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.redact import REDACTED
 from flakestorm.tape.writer import Recorder
+from tape_support import Clock, Run
 
 SAID = Reply(200, JSON, RESULTS, reason="OK")
 

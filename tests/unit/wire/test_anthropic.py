@@ -2,12 +2,12 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_support import hostile_json
 
 from flakestorm.core.call import Call, header
 from flakestorm.core.site import Site
 from flakestorm.wire.anthropic import Anthropic
 from flakestorm.wire.base import Failure, Said, ToolCall, ToolResult, Turn, Usage
+from wire_support import hostile_json
 
 WIRE = Anthropic()
 BODY = b'{"model":"claude","messages":[]}'
@@ -210,8 +210,8 @@ CALL = Call("POST", URL, body=BODY, site=Site("llm", "claude", 1))
     ],
 )
 def test_a_failure_is_the_provider_s_own(kind: str, status: int, type_: str) -> None:
-    reply = WIRE.failure(Failure(kind, retry_after_ms=50), CALL)  # type: ignore[arg-type]  # parametrized
-    doc = orjson.loads(reply.body)  # type: ignore[arg-type]  # a failure is always here as bytes
+    reply = WIRE.failure(Failure(kind, retry_after_ms=50), CALL)
+    doc = orjson.loads(reply.body)
     assert (reply.status, doc["type"], doc["error"]["type"]) == (status, "error", type_)
     assert doc["error"]["message"]
     assert doc["request_id"] == header(reply.headers, "request-id")
@@ -223,5 +223,5 @@ def test_a_failure_is_the_provider_s_own(kind: str, status: int, type_: str) -> 
 
 def test_status_and_message_are_the_caller_s_where_given() -> None:
     reply = WIRE.failure(Failure("server_error", 502, "down"), CALL)
-    assert (reply.status, WIRE.said(reply.body, stream=True).error) == (502, "down")  # type: ignore[arg-type]  # as above
+    assert (reply.status, WIRE.said(reply.body, stream=True).error) == (502, "down")
     assert header(reply.headers, "retry-after") is None

@@ -5,7 +5,7 @@ from flakestorm.wire.classify import WIRES
 def test_an_edit_asks_for_nothing_unless_told() -> None:
     edit = Edit()
     assert (edit.max_tokens, edit.text, edit.drop_tool_calls, edit.finish) == (None, None, False, None)
-    assert edit.on_change() is None  # type: ignore[func-returns-value]  # it may be called without having been set
+    assert edit.on_change() is None
 
 
 def test_a_reply_that_says_nothing_is_not_an_error() -> None:

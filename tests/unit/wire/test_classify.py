@@ -58,7 +58,7 @@ def test_a_model_call_is_not_taken_for_a_tool() -> None:
 
 @pytest.mark.parametrize("kind", ["tool", "mcp", "draw", "agent"])
 def test_what_already_has_a_kind_keeps_it(kind: str) -> None:
-    call = Call("CALL", OPENAI, body=CHAT, kind=kind, name="mine")  # type: ignore[arg-type]  # parametrized
+    call = Call("CALL", OPENAI, body=CHAT, kind=kind, name="mine")
     assert identity(crossing(call, ("all", "*"))) == (kind, "mine", "")
 
 

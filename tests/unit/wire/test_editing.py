@@ -2,7 +2,6 @@ import gzip
 from collections.abc import Iterator
 
 import pytest
-from wire_support import Fired
 
 from flakestorm.core.call import Reply, header
 from flakestorm.core.stream import pump, read
@@ -10,6 +9,7 @@ from flakestorm.errors import CallFailed
 from flakestorm.wire.base import Edit
 from flakestorm.wire.editing import Change, edited, redone, spread
 from flakestorm.wire.sse import Event
+from wire_support import Fired, chunked
 
 SSE = (("Content-Type", "text/event-stream; charset=utf-8"), ("Content-Length", "99"))
 
@@ -134,7 +134,7 @@ def test_a_client_that_leaves_ends_it() -> None:
 
     out = pump(shout(Reply(200, SSE, source()), Edit(max_tokens=1)), lambda _: None)
     next(out)
-    out.close()  # type: ignore[attr-defined]  # pump is a generator
+    out.close()
     assert closed == [True]
 
 
@@ -161,3 +161,38 @@ def test_an_event_is_rewritten_in_its_own_form() -> None:
 )
 def test_text_is_spread_over_its_pieces(text: str, parts: int, expected: list[str]) -> None:
     assert spread(text, parts) == expected
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("application/json", b"event: a\ndata: hold\n\n", b"EVENT: A\nDATA: HOLD\n\n"),
+        ("", b"\xef\xbb\xbfdata: go\n\ndata: on\n\n", b"\xef\xbb\xbfdata: go\n\ndata: on\n\n"),
+        ("text/event-stream", b' {"error": 1}', b' {"ERROR": 1}'),
+        ("text/event-stream", b"\n\n", b"\n\n"),
+        ("text/event-stream", b"", b""),
+        ("application/json", b"", b""),
+        ("text/plain", b"hi", b"HI"),
+    ],
+)
+def test_a_body_is_edited_as_what_it_is(size: int, kind: str, body: bytes, expected: bytes) -> None:
+    reply = Reply(200, (("content-type", kind),), list(chunked(body, size)))
+    assert read(shout(reply, Edit(max_tokens=1))) == expected
+
+
+def test_a_stream_of_another_kind_is_not_held_back() -> None:
+    reply = Reply(200, (("content-type", "application/x-ndjson"),), b"{}\n")
+    assert shout(reply, Edit(max_tokens=1)) is reply
+
+
+@pytest.mark.parametrize("start", [b'{"a":', b'{"a": "long enough to tell"'])
+def test_a_document_that_breaks_off_goes_out_as_far_as_it_came(start: bytes) -> None:
+    def breaks() -> Iterator[bytes]:
+        yield start
+        raise CallFailed("reset")
+
+    out = pump(shout(Reply(200, (), breaks()), Edit(max_tokens=1)), lambda _: None)
+    assert next(out) == start
+    with pytest.raises(CallFailed):
+        next(out)

@@ -4,13 +4,13 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_support import chunked
 
 from flakestorm.core.call import Reply, header
 from flakestorm.core.stream import read
 from flakestorm.errors import CallFailed
 from flakestorm.wire import encoding
 from flakestorm.wire.encoding import decode_body, decoded
+from wire_support import chunked
 
 TEXT = b"the quick brown fox " * 50
 

@@ -2,12 +2,12 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_support import hostile_json
 
 from flakestorm.core.call import Call, header
 from flakestorm.core.site import Site
 from flakestorm.wire.base import Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.openai_chat import OpenAIChat
+from wire_support import hostile_json
 
 WIRE = OpenAIChat()
 BODY = b'{"model":"gpt-4o","messages":[]}'
@@ -187,8 +187,8 @@ CALL = Call("POST", "https://api.openai.com/v1/chat/completions", body=BODY, sit
     ],
 )
 def test_a_failure_is_the_provider_s_own(kind: str, status: int, type_: str, code: object) -> None:
-    reply = WIRE.failure(Failure(kind), CALL)  # type: ignore[arg-type]  # parametrized
-    error = orjson.loads(reply.body)["error"]  # type: ignore[arg-type]  # a failure is always here as bytes
+    reply = WIRE.failure(Failure(kind), CALL)
+    error = orjson.loads(reply.body)["error"]
     assert (reply.status, error["type"], error["code"], error["param"]) == (status, type_, code, None)
     assert error["message"]
     assert (header(reply.headers, "x-request-id") or "").startswith("req_")
@@ -205,12 +205,10 @@ def test_a_rate_limit_says_how_long_to_wait_wherever_the_provider_says_it(wait_m
     assert header(reply.headers, "x-ratelimit-reset-requests") == said
     assert (
         f"reached for gpt-4o on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in {said}."
-        in (
-            WIRE.said(reply.body, stream=False).error or ""  # type: ignore[arg-type]  # as above
-        )
+        in (WIRE.said(reply.body, stream=False).error or "")
     )
 
 
 def test_status_and_message_are_the_caller_s_where_given() -> None:
     reply = WIRE.failure(Failure("server_error", 502, "{braces} stay"), CALL)
-    assert (reply.status, WIRE.said(reply.body, stream=True).error) == (502, "{braces} stay")  # type: ignore[arg-type]
+    assert (reply.status, WIRE.said(reply.body, stream=True).error) == (502, "{braces} stay")

@@ -4,7 +4,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_support import Fired, edit_bytes, hostile_json
 
 from flakestorm.core.call import Reply
 from flakestorm.core.stream import pump
@@ -12,6 +11,7 @@ from flakestorm.wire.base import Edit, Said
 from flakestorm.wire.openai_chat import OpenAIChat
 from flakestorm.wire.sse import events
 from flakestorm.wire.tokens import count_tokens
+from wire_support import Fired, edit_bytes, hostile_json
 
 WIRE = OpenAIChat()
 SSE = (("content-type", "text/event-stream"),)

@@ -350,7 +350,10 @@ def phrase(status: int) -> str:
 
 def text_headers(raw: list[tuple[bytes, bytes]]) -> Headers:
     """Header fields as text; Latin-1, so that every byte survives the way there and back."""
-    return tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw])
+    words = b"\n".join([word for field in raw for word in field]).decode("latin-1").split("\n")
+    if len(words) != 2 * len(raw):  # a line break inside a field; the client will refuse it, the seam must not
+        words = [word.decode("latin-1") for field in raw for word in field]
+    return tuple(zip(words[::2], words[1::2], strict=True))
 
 
 def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from aiohttp import web
-from inprocess_support import Watcher, crossing
-from upstream import Canned, Gate, Upstream, document, sse
 
 from flakestorm.boundary.seams import aiohttp_client
 from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed, Misuse
+from inprocess_support import Watcher, crossing
+from upstream import Canned, Gate, Upstream, document, sse
 
 
 @pytest.fixture

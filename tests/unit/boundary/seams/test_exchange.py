@@ -254,8 +254,8 @@ async def test_an_answer_that_reaches_nobody_is_let_go_of_under_asyncio() -> Non
 
 
 def test_header_bytes_survive_the_way_there_and_back() -> None:
-    raw = [(b"X-Odd", bytes(range(32, 256)))]
-    assert raw_headers(text_headers(raw)) == raw
+    for raw in ([(b"X-Odd", bytes(range(32, 256))), (b"a", b"")], [(b"X-Broken", b"one\ntwo"), (b"a", b"b")], []):
+        assert raw_headers(text_headers(raw)) == raw
     assert raw_headers((("x", "日本"),)) == [(b"x", "日本".encode())]
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
-from inprocess_support import Watcher, crossing
-from upstream import Upstream, document
 
 from flakestorm.boundary.seams.httpx_client import patches
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
+from inprocess_support import Watcher, crossing
+from upstream import Upstream, document
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda lib: lib.__name__)

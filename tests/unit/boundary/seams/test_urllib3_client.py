@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 import requests
 import urllib3
-from inprocess_support import Watcher, crossing
-from upstream import HANG_UP, Canned, Upstream, document, sse, text
 
 from flakestorm.boundary.seams import urllib3_client
 from flakestorm.boundary.seams.urllib3_client import patches
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed, Misuse
+from inprocess_support import Watcher, crossing
+from upstream import HANG_UP, Canned, Upstream, document, sse, text
 
 
 @pytest.fixture

@@ -1,0 +1,52 @@
+"""The benchmarks run: each script, in its quick form, prints its rows. How fast anything was is not judged here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = {
+    "startup": ["flakestorm "],
+    "matrix": ["flakestorm "],
+    "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
+    "gateway": ["direct", "flakestorm gateway"],
+}
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_script_prints_its_rows(name: str) -> None:
+    done = bench("--quick", name)
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    for row in ROWS[name]:
+        cells = next(line for line in lines if line.startswith(row)).removeprefix(row)
+        assert any(sign.isdigit() for sign in cells)
+    if name == "matrix":
+        assert "holds: 4 invariants x 5 scenarios x 4 prompts are judged on 20 agent runs" in lines
+
+
+def test_every_script_is_tested() -> None:
+    from_help = bench("--help").stdout
+    assert f"which to run: {', '.join(ROWS)}" in " ".join(from_help.split())
+
+
+def test_an_unknown_name_is_refused() -> None:
+    done = bench("matrx")
+    assert done.returncode == 2
+    assert "unknown: matrx; there are startup, matrix, boundary, gateway" in done.stderr
+
+
+def test_a_quick_run_is_never_written_into_a_document(tmp_path: Path) -> None:
+    document = tmp_path / "benchmarks.md"
+    document.write_text("as it was")
+    done = bench("--quick", "--write", str(document))
+    assert done.returncode == 2
+    assert document.read_text() == "as it was"
