@@ -20,8 +20,8 @@ current_line: ContextVar[str | None] = ContextVar("current_line", default=None)
 
 
 class FakeLine:
-    def __init__(self, run: str = "r-0001") -> None:
-        self.run = run
+    def __init__(self, run: str = "r-0001", *, calls: int = 0) -> None:
+        self.run, self.calls = run, calls
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -59,7 +59,7 @@ def says(text: str, *, name: str = "says", **more: object) -> Invariant:
 
 class FakeLine:
     def __init__(self, run: str, pipeline: Interceptor) -> None:
-        self.run, self.pipeline = run, pipeline
+        self.run, self.pipeline, self.calls = run, pipeline, 0
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -35,7 +35,9 @@ class HttpAgent:
     run's line. Without, it is asked where it is, and sends its traffic through a gateway of its own.
 
     Transport failures before any reply are tried again up to `advanced.retries` times: nobody listened, or the
-    connection was closed without an answer. Everything the agent said, and a time-out, is its answer.
+    connection was closed without an answer and without the agent having called anything. An agent that had begun to
+    work is not asked twice: what it did may not be done again, and its run would hold two attempts. Everything the
+    agent said, and a time-out, is its answer.
 
     Args:
         config: the whole configuration.
@@ -88,7 +90,7 @@ class HttpAgent:
         async with self._reset.turn(instances=self._instances is not None):
             if self._instances is None:
                 trouble = await self._reset(base=request.url)
-                return _unreachable(trouble) if trouble else (await self._send(request))[0]
+                return _unreachable(trouble) if trouble else (await self._send(request, line))[0]
             try:
                 instance = await self._instances.take()
             except AgentUnreachable as error:
@@ -129,7 +131,7 @@ class HttpAgent:
         trouble = await self._reset(base=instance.endpoint, port=instance.port)
         if trouble is None:
             with instance.channel.bind(line):
-                answer, whole = await self._send(replace(request, url=instance.endpoint))
+                answer, whole = await self._send(replace(request, url=instance.endpoint), line)
             if whole:
                 return answer, True
         else:
@@ -147,7 +149,7 @@ class HttpAgent:
         crash = AgentError("crash", f"the agent died during the run: it {program.ending()}")
         return replace(answer, error=crash, status=code), False
 
-    async def _send(self, request: Request) -> tuple[Answer, bool]:
+    async def _send(self, request: Request, line: Line) -> tuple[Answer, bool]:
         """Ask, with retries; the answer, and whether a whole reply came."""
         dropped = False
         for attempt in range(self._retries + 1):
@@ -161,6 +163,8 @@ class HttpAgent:
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 dropped = True
                 failure = AgentError("crash", f"the agent closed the connection without a reply ({_said(error)})")
+                if line.calls:
+                    break
             else:
                 return replace(answer, latency_ms=_since(began)), whole
         if dropped and failure.kind == "unreachable":

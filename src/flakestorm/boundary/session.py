@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.call import Call
+from flakestorm.core.pipeline import Flow, Interceptor
 
 __all__ = ["Crossing", "carry", "current", "outside"]
 
@@ -32,10 +33,12 @@ class Crossing:
         pipeline: the chained stages every call of this run passes, outermost first.
     """
 
-    __slots__ = ("_lanes", "_lock", "_opened", "pipeline", "run")
+    __slots__ = ("_lanes", "_lock", "_opened", "_stages", "calls", "run")
 
     def __init__(self, run: str, pipeline: Interceptor) -> None:
-        self.run, self.pipeline = run, pipeline
+        self.run, self._stages = run, pipeline
+        self.calls = 0
+        """How many calls have crossed so far (at least; two threads may count as one)."""
         self._lanes: WeakKeyDictionary[object, str] = WeakKeyDictionary()
         self._lock = threading.Lock()
         self._opened = 0
@@ -48,6 +51,11 @@ class Crossing:
             yield
         finally:
             _current.reset(token)
+
+    def pipeline(self, call: Call, /) -> Flow:
+        """The stages, entered by one more call."""
+        self.calls += 1
+        return self._stages(call)
 
     def lane(self) -> str:
         """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ..."""

@@ -26,6 +26,11 @@ class Line(Protocol):
         """The run's id, e.g. `r-0007`."""
         ...
 
+    @property
+    def calls(self) -> int:
+        """How many calls have crossed so far."""
+        ...
+
     def active(self) -> AbstractContextManager[None]:
         """While entered, in-process calls of this context (and of threads and tasks started in it) cross here."""
         ...

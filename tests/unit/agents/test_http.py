@@ -18,11 +18,11 @@ from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
 LINE = FakeLine()
 
 
-async def ask(url: str, prompt: str = "hello", *, retries: int = 0, **agent: Any) -> Answer:
+async def ask(url: str, prompt: str = "hello", *, retries: int = 0, line: FakeLine = LINE, **agent: Any) -> Answer:
     made = HttpAgent(config(Path(), retries=retries, endpoint=url, **agent), FakeBoundary(), concurrency=4)
     await made.start()
     try:
-        return await made.ask(prompt, LINE)
+        return await made.ask(prompt, line)
     finally:
         await made.close()
 
@@ -141,7 +141,7 @@ async def test_an_agent_that_went_away_is_unreachable() -> None:
     assert url in answer.error.message
 
 
-async def dropping(times: int, retries: int) -> tuple[Answer, int]:
+async def dropping(times: int, retries: int, *, calls: int = 0) -> tuple[Answer, int]:
     asked = 0
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -155,12 +155,18 @@ async def dropping(times: int, retries: int) -> tuple[Answer, int]:
             await writer.drain()
 
     async with talking(script) as url:
-        return await ask(url, retries=retries), asked
+        return await ask(url, retries=retries, line=FakeLine(calls=calls)), asked
 
 
 async def test_a_dropped_connection_is_tried_again() -> None:
     answer, asked = await dropping(times=2, retries=2)
     assert (answer.output, asked) == ("ok", 3)
+
+
+async def test_an_agent_that_had_begun_to_work_is_not_asked_twice() -> None:
+    answer, asked = await dropping(times=1, retries=2, calls=1)
+    assert answer.error is not None
+    assert (answer.error.kind, asked) == ("crash", 1)
 
 
 async def test_an_agent_that_always_drops_the_connection_has_crashed() -> None:
