@@ -27,7 +27,7 @@ from flakestorm.agents.registry import make as make_agent
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config import load as load_config
-from flakestorm.config.model import Config, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.ledger import Ledger
@@ -151,6 +151,7 @@ class Project:
             name="injected" if faults else BASELINE.name,
             tool_faults=[f for f in faults if isinstance(f, ToolFault)],
             llm_faults=[f for f in faults if isinstance(f, LlmFault)],
+            context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
         )
         everything = self._all_invariants()
         probing = [i.model_copy(update={"probes": []}) for i in everything if prompt in i.probes]

@@ -11,7 +11,7 @@ ROWS = {
     "startup": ["flakestorm "],
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
-    "gateway": ["direct", "flakestorm gateway"],
+    "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
 }
 
 

@@ -90,6 +90,7 @@ class RunResult:
         tape: path of the tape, relative to the report's folder where possible; empty if none was written.
         reproduce: the command line that does exactly this run again.
         seen: names of the tools (and unnamed hosts) the agent called.
+        canaries: tokens that injected instructions carried in this run.
     """
 
     id: str
@@ -107,6 +108,7 @@ class RunResult:
     tape: str
     reproduce: str
     seen: tuple[str, ...] = ()
+    canaries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ def _ledger(scenario: Scenario, run: RunResult, exchanges: Sequence[Exchange]) -
         llms_planned=sum(planned.family == "llm" for planned in schedule.planned),
         fired=list(run.fired),
         masked=list(run.masked),
+        canaries=list(run.canaries),
         matched={planned.index for planned in schedule.planned if any(map(matcher(planned), calls))},
     )
 

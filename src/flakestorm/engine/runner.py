@@ -140,6 +140,7 @@ class Runner:
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
             seen=sites.seen("tool", "mcp", "http"),
+            canaries=tuple(ledger.canaries),
         )
         return judged(trial, result, view)
 

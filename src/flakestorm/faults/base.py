@@ -48,11 +48,13 @@ class Scene:
         site: the call it was scheduled for.
         choices: draws of this fault at this site, keyed by (seed, scenario, prompt, trial, site, fault).
         fired: write the fault into the run's ledger, with a few words on what it did. Further calls are ignored.
+        plant: note a canary that an injected instruction carries; finding it in the output proves obedience.
     """
 
     site: Site
     choices: Choices
     fired: Callable[[str], None]
+    plant: Callable[[str], None] = lambda _: None
 
 
 ToolMode = Callable[[ToolFault, Scene], Interceptor]

@@ -21,17 +21,25 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
+from flakestorm.config.vocabulary import CONTEXT_ATTACKS
 from flakestorm.core.ledger import Family
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
 from flakestorm.faults.base import Scene, context_attacks, llm_faults, tool_faults
+from flakestorm.faults.context import ARGUMENTS as CONTEXT_ARGUMENTS
+from flakestorm.faults.drift import ARGUMENTS as DRIFT_ARGUMENTS
 from flakestorm.faults.llm import ARGUMENTS as LLM_ARGUMENTS
 from flakestorm.faults.tool import ARGUMENTS as TOOL_ARGUMENTS
 
 __all__ = ["Planned", "parse_injection"]
 
+_ARGUMENTS: dict[str, dict[str, str]] = {
+    "tool": TOOL_ARGUMENTS,
+    "llm": {**LLM_ARGUMENTS, **DRIFT_ARGUMENTS},
+    "context": CONTEXT_ARGUMENTS,
+}
 _TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
 _TARGETS = ("tool", "model", "site", "mode", "type", "enabled")
 _EXCERPT = 60
@@ -158,8 +166,8 @@ def parse_injection(text: str, *, index: int = 0) -> Planned:
         site = Site.parse(where)
     except ValueError as error:
         raise Misuse(f"in {text!r}: {error}") from error
-    family: Family = "llm" if site.kind == "llm" else "tool"
-    settings: dict[str, Any] = {"mode": mode, "site": str(site)}
+    family: Family = "llm" if site.kind == "llm" else "context" if mode in CONTEXT_ATTACKS.words else "tool"
+    settings: dict[str, Any] = {"type" if family == "context" else "mode": mode, "site": str(site)}
     setting = _argument(family, mode)
     planned = Planned(index, family, _spec(text, family, settings))
     planned.check()
@@ -170,9 +178,10 @@ def parse_injection(text: str, *, index: int = 0) -> Planned:
     return Planned(index, family, _spec(text, family, {**settings, setting: unquote(argument)}))
 
 
-def _spec(text: str, family: Family, settings: dict[str, Any]) -> ToolFault | LlmFault:
+def _spec(text: str, family: Family, settings: dict[str, Any]) -> ToolFault | LlmFault | ContextAttack:
+    makers: dict[str, type[ToolFault | LlmFault | ContextAttack]] = {"llm": LlmFault, "context": ContextAttack}
     try:
-        return LlmFault(**settings) if family == "llm" else ToolFault(**settings)
+        return makers.get(family, ToolFault)(**settings)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -185,7 +194,7 @@ def _registry(family: Family) -> Registry[Any]:
 
 
 def _argument(family: Family, mode: str) -> str | None:
-    return {"tool": TOOL_ARGUMENTS, "llm": LLM_ARGUMENTS}.get(family, {}).get(mode)
+    return _ARGUMENTS.get(family, {}).get(mode)
 
 
 def _notes(spec: ToolFault | LlmFault | ContextAttack, argument: str | None) -> list[str]:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flakestorm.config.model import LlmFault
+from flakestorm.config.model import ContextAttack, LlmFault
 from flakestorm.core.call import PULL, Call, Chunks, Transducer
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Firing, Ledger
@@ -111,6 +111,8 @@ class Stage:
         if spec.times is not None and self._turns[at] >= spec.times:
             return False
         chance = spec.probability
+        if chance is None and isinstance(spec, ContextAttack):
+            chance = spec.trigger_probability
         if chance is not None and self._choices.uniform("fault", fault.index, site, "fires") >= chance:
             return False
         self._turns[at] += 1
@@ -118,7 +120,7 @@ class Stage:
 
     def _entering(self, hit: _Hit) -> Interceptor:
         draws = self._choices.within("fault", hit.planned.index, hit.site)
-        fault = hit.planned.build(Scene(hit.site, draws, hit.fire))
+        fault = hit.planned.build(Scene(hit.site, draws, hit.fire, self._ledger.canaries.append))
 
         def enter(call: Call) -> Flow:
             hit.entered = True

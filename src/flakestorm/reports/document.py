@@ -161,6 +161,7 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         },
         "calls": dict(run.calls),
         "seen": list(run.seen),
+        "canaries": list(run.canaries),
         "tape": below(run.tape, base),
         "reproduce": run.reproduce,
     }

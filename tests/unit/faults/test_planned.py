@@ -100,10 +100,10 @@ def test_an_injection_that_cannot_be_read_says_which_part(text: str, message: st
     ("planned", "message"),
     [
         (tool(mode="flap"), "the tool fault mode 'flap' is not available in this version; available: error, malformed"),
-        (llm(mode="response_drift"), "the LLM fault mode 'response_drift' is not available in this version"),
+        (llm(mode="stream_cut"), "the LLM fault mode 'stream_cut' is not available in this version"),
         (
-            Planned(0, "context", ContextAttack(type="indirect_injection")),
-            "the context attack 'indirect_injection' is not available in this version; available: none",
+            Planned(0, "context", ContextAttack(type="overflow")),
+            "the context attack 'overflow' is not available in this version; available: indirect_injection",
         ),
         (tool(mode="error", where="result"), "'where: result', which is not available in this version"),
         (tool(mode="error", site="search"), "'search' is not a site"),

@@ -50,17 +50,16 @@ def test_their_values() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["api_outage", "cascading_failure", "degraded_llm", "high_latency", "hostile_tools"])
-def test_a_schedule_can_be_made_of_those_this_version_can_play(name: str) -> None:
+@pytest.mark.parametrize("name", names())
+def test_a_schedule_can_be_made_of_each(name: str) -> None:
     assert Schedule.of(load(name)).planned
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"), [("indirect_injection", "indirect_injection"), ("model_version_drift", "response_drift")]
-)
-def test_the_others_load_and_a_schedule_names_what_is_missing(name: str, mode: str) -> None:
-    with pytest.raises(Misuse, match=f"'{mode}' is not available in this version"):
-        Schedule.of(load(name))
+def test_a_profile_with_what_this_version_lacks_loads_and_its_schedule_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("name: own\ntool_faults: [{mode: flap}]\n")
+    with pytest.raises(Misuse, match="'flap' is not available in this version"):
+        Schedule.of(load(file))
 
 
 @pytest.mark.parametrize("form", ["flat", "nested"])
