@@ -1,5 +1,7 @@
 # Everything is set up by the targets themselves: `make demo` and `make test` work on a fresh clone.
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+# The first Python that runs and is new enough (a version manager may offer names that do not).
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -8,6 +10,7 @@ JOBS   ?= 2
 .PHONY: demo test check bench format clean browser
 
 $(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev

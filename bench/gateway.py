@@ -1,9 +1,9 @@
 """The gateway, recording, adds at most 1 ms at p50 and serves at least 5 times the requests of mitmproxy.
 
 Upstream, gateway, mitmdump and the load client are processes of their own. Both are measured twice: keeping nothing,
-and recording (a tape here, `-w` there). The claims are judged on the hardest pair: the gateway while it records, against
-a mitmproxy that keeps nothing. The arms take turns, and rounds are compared in pairs. On two cores the three processes
-of an arm share them, which costs the faster arms most.
+and recording (a tape here, `-w` there). The claims are judged on the hardest pair: the gateway while it records,
+against a mitmproxy that keeps nothing. The arms take turns, and rounds are compared in pairs. On two cores the three
+processes of an arm share them, which costs the faster arms most.
 """
 
 from __future__ import annotations
