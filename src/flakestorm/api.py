@@ -190,6 +190,7 @@ class Project:
         Raises:
             Misuse: a fault mode, an invariant type or an agent type is not available, or a setting makes no sense.
         """
+        self._refuse_what_is_missing()
         plan = self.contract_plan(Options())
         prepare((*self.config.invariants, *plan.invariants))
         for chaos in (*plan.scenarios, *([self.config.chaos] if self.config.chaos else [])):
@@ -201,16 +202,18 @@ class Project:
 
     def _run(self, plan: Plan, gate: Gate, options: Options) -> Report:
         """Carry out a plan on an event loop of its own; in a thread where the caller's thread has one already."""
+        self._refuse_what_is_missing()
         resumed = None if options.resume is None else read_json(options.resume)
         seeds = (options.seed, None if resumed is None else resumed.seed, self.config.advanced.seed, entropy_seed())
         seed = next(s for s in seeds if s is not None)
         if resumed is not None and resumed.seed != seed:
             raise Misuse(f"{options.resume} was made with seed {resumed.seed}; resume it with that seed or none")
-        earlier = () if resumed is None else self._earlier(plan, resumed)
+        world = _World(options.tapes)
+        earlier = () if resumed is None else self._earlier(plan, resumed, world)
 
         def run() -> Report:
             with asyncio.Runner(loop_factory=_loop_factory()) as loop:
-                return loop.run(self._judge(plan, gate, options, seed, earlier))
+                return loop.run(self._judge(plan, gate, options, seed, world, earlier))
 
         try:
             asyncio.get_running_loop()
@@ -219,15 +222,24 @@ class Project:
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(run).result()
 
-    def _earlier(self, plan: Plan, report: Report) -> tuple[Judged, ...]:
-        return take_over(plan, report, lambda run: Tape.open(run.tape).exchanges(), visible=self._visible)
+    def _refuse_what_is_missing(self) -> None:
+        """Settings that this version would silently ignore, to somebody's harm."""
+        if self.config.boundary.redact:
+            raise Misuse(
+                "boundary.redact is not available in this version, so tapes would keep what it names; leave it out to "
+                "record all the same"
+            )
+
+    def _earlier(self, plan: Plan, report: Report, world: _World) -> tuple[Judged, ...]:
+        return take_over(plan, report, lambda run: Tape.open(run.tape).exchanges(), world, visible=self._visible)
 
     @property
     def _visible(self) -> tuple[str, ...]:
         return tuple(self.config.boundary.tools)
 
-    async def _judge(self, plan: Plan, gate: Gate, options: Options, seed: int, earlier: tuple[Judged, ...]) -> Report:
-        world = _World(options.tapes)
+    async def _judge(
+        self, plan: Plan, gate: Gate, options: Options, seed: int, world: _World, earlier: tuple[Judged, ...]
+    ) -> Report:
         hub = Hub()
         concurrency = options.concurrency or self.config.advanced.concurrency
         agent = make_agent(self.config, hub, concurrency=concurrency)
@@ -269,21 +281,31 @@ class Project:
         return report
 
     def _tools(self, plan: Plan) -> list[tuple[str, str]]:
-        """Names for plain HTTP tools: `boundary.tools`, then the faults that name a tool and say where it is."""
+        """Names for plain HTTP tools: `boundary.tools`, then the faults that name a tool and say where it is.
+
+        Those of the whole config, whatever is run of it, so that a site has one name everywhere.
+        """
         named = list(self.config.boundary.tools.items())
+        matrix = self.config.contract.chaos_matrix if self.config.contract else []
+        everything = [*plan.scenarios, *matrix, *self.config.chaos_matrix, *filter(None, [self.config.chaos])]
         named += [
             (fault.tool, fault.match_url)
-            for scenario in plan.scenarios
-            for fault in scenario.tool_faults
+            for chaos in everything
+            for fault in chaos.tool_faults
             if fault.match_url is not None and not set(fault.tool) & set("*?[")
         ]
         return list(dict.fromkeys(named))
 
     def _all_invariants(self) -> list[Invariant]:
-        """Top-level invariants and the contract's; of two with one id, the contract's."""
+        """The contract's invariants and the top-level ones; of two that are the same, one."""
         own = self.config.contract.invariants if self.config.contract else []
         ids = {invariant.id for invariant in own}
-        return [*own, *(i for i in self.config.invariants if i.id not in ids)]
+        top = [
+            i.model_copy(update={"id": f"{i.id} (top level)"}) if i.id in ids else i
+            for i in self.config.invariants
+            if i not in own
+        ]
+        return [*own, *top]
 
     def _reproduce(self, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
         """The command line that makes this run again: its prompt, with exactly the faults that fired."""
@@ -293,7 +315,7 @@ class Project:
             words += ["--prompt", str(trial.prompt)]
         else:
             words += ["--input", trial.text]
-        for firing in ledger.fired:
+        for firing in sorted(ledger.fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
             words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
         return shlex.join(words)
 
@@ -313,6 +335,24 @@ class _World:
 
     def now(self) -> str:
         return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """By an alarm, which only the main thread of a POSIX system can set; elsewhere there is no limit."""
+        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+            yield
+            return
+
+        def ring(*_: object) -> None:
+            raise TimeoutError(f"took longer than {seconds:g} s")
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def tape_path(self, run: str) -> Path:
         return self._tapes / f"{run}.tape"

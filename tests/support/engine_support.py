@@ -1,7 +1,7 @@
 """Judged runs made by hand, and a world in which nothing is real, for the engine's tests."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from flakestorm.config.model import Invariant, Scenario
@@ -50,7 +50,7 @@ def run_of(trial: Trial, output: str = "fine", *, fired: bool = True, seen: Sequ
         reproduce="",
         seen=tuple(seen),
     )
-    return judged(trial, result, view)
+    return judged(trial, result, view, FakeWorld(Path()))
 
 
 def says(text: str, *, name: str = "says", **more: object) -> Invariant:
@@ -132,6 +132,9 @@ class FakeWorld:
 
     def now(self) -> str:
         return "2026-01-02T03:04:05.000Z"
+
+    def limited(self, seconds: float) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def tape_path(self, run: str) -> Path:
         return self.folder / f"{run}.tape"

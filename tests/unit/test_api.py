@@ -126,3 +126,26 @@ def test_misuse(project, tmp_path) -> None:
     with pytest.raises(Misuse, match="tapes cannot be written"):
         loaded.contract(Options(tapes=tmp_path / "file" / "tapes"))
     assert api.load is flakestorm.load
+
+
+def test_a_pattern_that_backtracks_for_ever_is_ended(tmp_path, monkeypatch) -> None:
+    from flakestorm.engine import runner
+
+    monkeypatch.setattr(runner, "CHECK_LIMIT_S", 0.2)
+    (tmp_path / "babbling_agent.py").write_text("def answer(text):\n    return 'a' * 40 + '!'\n")
+    (tmp_path / "flakestorm.yaml").write_text(
+        CONFIG.format(module="babbling_agent")
+        .replace("type: contains, value: found", "type: regex, pattern: '^(a+)+$'")
+        .replace("{name: down,", "{name: down2,")
+    )
+    report = flakestorm.load(tmp_path / "flakestorm.yaml").contract(Options(tapes=tmp_path / "tapes"))
+    assert report.exit_code == 3
+    assert "was ended" in report.cells[0].reason or "took longer" in report.cells[0].reason
+
+
+def test_what_would_be_ignored_to_somebodys_harm_is_refused(tmp_path) -> None:
+    (tmp_path / "flakestorm.yaml").write_text(
+        CONFIG.format(module="x").replace("boundary: {", "boundary: {redact: ['CUST-[0-9]+'], ")
+    )
+    with pytest.raises(Misuse, match=r"boundary\.redact is not available"):
+        flakestorm.load(tmp_path / "flakestorm.yaml").check()

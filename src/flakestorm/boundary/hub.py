@@ -6,6 +6,7 @@ pays for what it uses.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 
@@ -29,6 +30,7 @@ class Hub:
     def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
         self._gateway: Gateway | None = None
+        self._starting = asyncio.Lock()  # the first instances are launched side by side, and share one gateway
         self._installed = False
 
     def line(self, run: str, pipeline: Interceptor) -> Crossing:
@@ -44,11 +46,12 @@ class Hub:
         Raises:
             Misuse: the port cannot be had.
         """
-        if self._gateway is None:
-            gateway = Gateway()
-            await gateway.start(port)
-            self._gateway = gateway
-        return self._gateway
+        async with self._starting:
+            if self._gateway is None:
+                gateway = Gateway()
+                await gateway.start(port)
+                self._gateway = gateway
+            return self._gateway
 
     async def channel(self, env: Mapping[str, str]) -> Channel:
         """A channel for an instance that will be launched with these variables over the caller's; see `open_channel`.

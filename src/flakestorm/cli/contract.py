@@ -22,7 +22,7 @@ def contract(options: Globals) -> None:
 
 @contract.command()
 @global_options
-@min_score_option("the contract score that decides, 0 to 100")
+@min_score_option("the contract score that decides", full=100)
 @resume_option
 def run(options: Globals, min_score: float | None, resume: Path | None) -> int:
     """Run the matrix and judge every cell.
@@ -53,5 +53,5 @@ def score(options: Globals) -> int:
     place = place_for(options, project.config, "contract score")
     report = project.contract(how(options, place))
     found = report.scores["contract"].value
-    click.echo("no data" if found is None else f"{found:g}")
+    click.echo("no data" if found is None or report.interrupted else f"{found:g}")
     return report.exit_code

@@ -19,9 +19,9 @@ __all__ = ["carry_out", "chaos", "how", "min_score_option", "resume_option", "ru
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def min_score_option(meaning: str) -> Callable[[F], F]:
-    """`--min-score`, with what it means for this command."""
-    return click.option("--min-score", type=click.FloatRange(min=0, max=100), help=f"Gate: {meaning}.")
+def min_score_option(meaning: str, *, full: int) -> Callable[[F], F]:
+    """`--min-score`, with what it means for this command and the score's full mark."""
+    return click.option("--min-score", type=click.FloatRange(min=0, max=full), help=f"Gate: {meaning}, 0 to {full}.")
 
 
 def resume_option(command: F) -> F:
@@ -67,7 +67,7 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 @click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
 @click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
-@min_score_option("the least chaos resilience, 0 to 1")
+@min_score_option("the least chaos resilience", full=1)
 @resume_option
 def run(
     options: Globals,
@@ -94,6 +94,8 @@ def run(
             raise Misuse(
                 "--inject, --prompt and --input make one run with exactly the faults given; leave out --chaos-..."
             )
+        if resume is not None:
+            raise Misuse("one run has nothing to resume; leave out --resume")
         return carry_out(
             options, "run", lambda project, opts: project.inject(chosen, injections, opts), min_score, None
         )
@@ -108,7 +110,7 @@ def run(
 @click.command()
 @global_options
 @click.option("--profile", metavar="NAME", help="A profile's name or file; the config's 'chaos' block if absent.")
-@min_score_option("the least chaos resilience, 0 to 1")
+@min_score_option("the least chaos resilience", full=1)
 @resume_option
 def chaos(options: Globals, profile: str | None, min_score: float | None, resume: Path | None) -> int:
     """Run the golden prompts under chaos."""

@@ -10,6 +10,7 @@ With `-o FILE`, the report is FILE and its tapes lie beside it in `FILE-without-
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -114,12 +115,14 @@ def _write(report: Report, place: Place) -> Iterator[Path]:
 
 
 def _how_to_resume(report: Report, files: Sequence[Path]) -> str:
-    """The same command again, going on from the JSON report, where there is one."""
+    """The same command again, as it was typed, going on from the JSON report, where there is one."""
     saved = next((file for file in files if file.suffix == ".json"), None)
-    if saved is None or report.command == "run":
+    if saved is None or report.command in ("run", "verify"):
         return "interrupted; the report holds the runs that had finished"
-    words = ["flakestorm", *report.command.split(), "-c", report.config, "--resume", str(saved)]
-    return f"interrupted; what had finished is kept. To resume: {shlex.join(words)}"
+    typed = ["flakestorm", *sys.argv[1:]]
+    if "--resume" in typed:
+        del typed[typed.index("--resume") : typed.index("--resume") + 2]
+    return f"interrupted; what had finished is kept. To resume: {shlex.join([*typed, '--resume', str(saved)])}"
 
 
 def exchanges_of(run: RunResult) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class ToolFault(Fault):
     delay_ms: Milliseconds | None = Field(
         None, description="how long to wait, in milliseconds (timeout: 30000, slow: 5000)"
     )
-    error_code: int | None = Field(None, ge=100, le=599, description="HTTP status of mode error; default 503")
+    error_code: int | None = Field(None, ge=400, le=599, description="HTTP status of mode error; default 503")
     message: str | None = Field(None, description="text of the error")
     payload: str | None = Field(None, description="what malicious_response puts in place of the tool's result")
 
@@ -62,7 +62,7 @@ class LlmFault(Fault):
         None, description="mode rate_limit: what the reply says about retrying, in milliseconds; default 50"
     )
     message: str | None = Field(None, description="text of the error")
-    error_code: int | None = Field(None, ge=100, le=599, description="HTTP status of modes that answer with an error")
+    error_code: int | None = Field(None, ge=400, le=599, description="HTTP status of modes that answer with an error")
     drift_type: (
         Literal["json_field_rename", "verbosity_shift", "format_change", "refusal_rephrase", "tone_shift"] | None
     ) = Field(None, description="mode response_drift: how the reply differs from what the model used to say")

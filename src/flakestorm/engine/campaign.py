@@ -75,7 +75,7 @@ class Campaign:
     @property
     def finished(self) -> list[Judged]:
         """The runs that have ended, controls included, in plan order."""
-        return sorted(self._done.values(), key=lambda judged: judged.trial.run)
+        return sorted(self._done.values(), key=lambda judged: (len(judged.trial.run), judged.trial.run))
 
     def report(self, *, interrupted: bool = False) -> Report:
         """What is known now: scores, verdict, cells and runs in plan order."""

@@ -15,7 +15,7 @@ from flakestorm.config.model import Invariant, Scenario
 __all__ = ["BASELINE", "Plan", "Trial", "make_plan"]
 
 BASELINE = Scenario(name="no chaos")
-"""The control that is added when a failure needs one and the matrix has none of its own."""
+"""The agent's world as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,17 @@ class Plan:
         return tuple(i for i in self.invariants if self.prompts[prompt] in i.probes)
 
     def controls(self, prompts: Iterable[int]) -> tuple[Trial, ...]:
-        """One run without chaos for each of these prompts, numbered on from the planned ones."""
+        """One run without chaos for each of these prompts, numbered on from the planned ones.
+
+        They are made when a failure needs a control and the matrix has none. Their scenario's name is nobody else's.
+        """
         start = len(self.trials)
+        name, taken = BASELINE.name, {scenario.name for scenario in self.scenarios}
+        while name in taken:
+            name += " (control)"
+        control = Scenario(name=name)
         return tuple(
-            Trial(_run_id(start + i), BASELINE, prompt, self.prompts[prompt], 1, self.judges(prompt))
+            Trial(_run_id(start + i), control, prompt, self.prompts[prompt], 1, self.judges(prompt))
             for i, prompt in enumerate(sorted(set(prompts)))
         )
 

@@ -116,6 +116,10 @@ class World(Protocol):
         """The time of day in UTC, ISO 8601 with a Z."""
         ...
 
+    def limited(self, seconds: float) -> AbstractContextManager[None]:
+        """While entered, code that takes longer than this is ended by a `TimeoutError`, where the platform can."""
+        ...
+
     def tape_path(self, run: str) -> Path:
         """Where the tape of this run is to be written; its folder exists."""
         ...

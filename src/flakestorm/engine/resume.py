@@ -15,6 +15,7 @@ from flakestorm.core.call import Call
 from flakestorm.core.ledger import Ledger
 from flakestorm.engine.events import Report, RunResult, ScenarioInfo
 from flakestorm.engine.plan import Plan, Trial
+from flakestorm.engine.ports import World
 from flakestorm.engine.runner import Judged, judged
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
@@ -30,6 +31,7 @@ def take_over(
     plan: Plan,
     report: Report,
     exchanges_of: Callable[[RunResult], Sequence[Exchange]],
+    world: World,
     *,
     visible: Sequence[str] = (),
 ) -> tuple[Judged, ...]:
@@ -41,6 +43,7 @@ def take_over(
         plan: what is to be run now.
         report: the earlier one.
         exchanges_of: reads a run's tape.
+        world: limits how long judging may take.
         visible: as in `RunView`.
 
     Raises:
@@ -55,15 +58,19 @@ def take_over(
         )
     made = {(run.scenario, run.prompt, run.trial): run for run in report.runs}
     found = [(trial, made.get((trial.scenario.name, trial.prompt, trial.number))) for trial in plan.trials]
+    names = {scenario.name for scenario in plan.scenarios}
+    known = {trial.run for trial, run in found if run is not None and run.id == trial.run}
+    if any(run.scenario in names and run.id not in known for run in report.runs):
+        raise Misuse("the report to resume was made with other --trials; resume it with the same")
     return tuple(
-        _again(trial, run, exchanges_of(run), visible)
+        judged(trial, run, _view(trial, run, exchanges_of(run), visible), world)
         for trial, run in found
-        if run is not None and run.id == trial.run and not (run.error or "").startswith("unreachable")
+        if run is not None and not (run.error or "").startswith("unreachable")
     )
 
 
-def _again(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible: Sequence[str]) -> Judged:
-    view = RunView(
+def _view(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible: Sequence[str]) -> RunView:
+    return RunView(
         input=run.input,
         output=run.output,
         error=_error(run.error),
@@ -74,7 +81,6 @@ def _again(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible:
         exchanges=exchanges,
         visible=visible,
     )
-    return judged(trial, run, view)
 
 
 def _ledger(scenario: Scenario, run: RunResult, exchanges: Sequence[Exchange]) -> Ledger:

@@ -8,7 +8,7 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,10 +17,10 @@ from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
 from flakestorm.core.answer import Answer
 from flakestorm.core.choices import Choices
-from flakestorm.core.ledger import Ledger
+from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import chain
 from flakestorm.core.site import Sites
-from flakestorm.core.verdict import Verdict
+from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.events import Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Agent, Boundary, Executor, World
@@ -28,7 +28,10 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
-__all__ = ["Judged", "Runner"]
+__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "judged"]
+
+CHECK_LIMIT_S = 5.0
+"""How long one invariant may take to judge one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +137,15 @@ class Runner:
             error=error,
             latency_ms=round(answer.latency_ms, 1),
             planned=ledger.planned,
-            fired=tuple(ledger.fired),
-            masked=tuple(ledger.masked),
+            fired=_in_order(ledger.fired),
+            masked=_in_order(ledger.masked),
             calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
             seen=sites.seen("tool", "mcp", "http"),
             canaries=tuple(ledger.canaries),
         )
-        return judged(trial, result, view)
+        return judged(trial, result, view, self.world)
 
     def _header(self, trial: Trial) -> dict[str, object]:
         return {
@@ -156,8 +159,22 @@ class Runner:
         }
 
 
-def judged(trial: Trial, run: RunResult, view: RunView) -> Judged:
+def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:
+    """A pattern from a config may backtrack for ever over what a hostile agent said; nothing else waits for that."""
+    try:
+        with world.limited(CHECK_LIMIT_S):
+            return judge(invariant, view)
+    except TimeoutError:
+        return inconclusive(f"the check took longer than {CHECK_LIMIT_S:g} s and was ended; simplify its pattern")
+
+
+def _in_order(firings: Iterable[Firing]) -> tuple[Firing, ...]:
+    """By fault and site: the order of happening depends on the agent's own concurrency, and is on the tape."""
+    return tuple(sorted(firings, key=lambda firing: (firing.fault, firing.site)))
+
+
+def judged(trial: Trial, run: RunResult, view: RunView, world: World) -> Judged:
     """Judge a finished run; also used on runs read back from an earlier, interrupted report."""
-    found = ((invariant, judge(invariant, view)) for invariant in trial.invariants)
+    found = ((invariant, _verdict(invariant, view, world)) for invariant in trial.invariants)
     verdicts = tuple((invariant, verdict) for invariant, verdict in found if verdict is not None)
     return Judged(trial, run, replace(view, exchanges=()), verdicts)

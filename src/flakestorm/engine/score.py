@@ -27,7 +27,8 @@ class Gate:
 
     Args:
         rule: `contract`: on any failing cell, unless `min_score` decides about those that are not critical; `chaos`: on
-            a critical failure or below `min_score`; `single`: one run with chosen faults, on any failing cell.
+            a critical failure or below `min_score`; `single`: one run with chosen faults, on any failing cell, or as
+            `chaos` where `min_score` is given.
         min_score: on the scale of the command's score; None is the rule's default.
     """
 
@@ -73,7 +74,7 @@ def assemble(
     return Judgement(
         verdict=verdict,
         exit_code=130 if interrupted else exit_code,
-        headline=headline,
+        headline=" ".join(headline.split()),
         scores=scores,
         cells=tuple(_result(cell, run_of[cell.run]) for cell in cells),
         invariants=tuple(_info(invariant) for invariant in plan.invariants),
@@ -96,8 +97,14 @@ def _cells(plan: Plan, judged: Sequence[Judged]) -> tuple[list[Cell], list[str]]
                 f"scenario {scenario.name}: {', '.join(lost)} never found its tool; tools seen: "
                 f"{', '.join(seen) or 'none'}"
             )
-    idle = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
-    notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in idle]
+        idle = [p for p in Schedule.of(scenario).planned if not any(p.index in j.view.ledger.matched for j in runs)]
+        notes += [
+            f"scenario {scenario.name}: {p.describe()} found no call to act on in any run"
+            for p in idle
+            if runs and p.describe() not in lost
+        ]
+    unused = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
+    notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in unused]
     controls = [_cell(j, i, v) for j in judged if not j.trial.scenario.chaos for i, v in j.verdicts]
     return mark_also_fails(cells, controls), notes
 
@@ -106,8 +113,8 @@ def _rule(gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
     if gate.rule == "contract":
         return contract_gate(cells, min_score=gate.min_score), {"contract": _score(contract_score(cells))}
     numbers = run_score(cells)
-    if gate.rule == "single":
-        return contract_gate(cells, min_score=gate.min_score), {"chaos": _score(numbers)}
+    if gate.rule == "single" and gate.min_score is None:
+        return contract_gate(cells), {"chaos": _score(numbers)}
     return score_gate(cells, numbers, min_score=gate.min_score or 0.0), {"chaos": _score(numbers)}
 
 

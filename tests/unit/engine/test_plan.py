@@ -36,6 +36,13 @@ def test_run_ids_count_in_plan_order_and_controls_are_numbered_on() -> None:
     assert [(t.run, t.prompt, t.scenario) for t in controls] == [("r-0004", 0, BASELINE), ("r-0005", 2, BASELINE)]
 
 
+def test_the_controls_name_is_nobody_elses() -> None:
+    taken = DOWN.model_copy(update={"name": "no chaos"})
+    (control,) = make_plan("x", scenarios=[taken], invariants=[KEEPS], prompts=["a"]).controls([0])
+    assert control.scenario.name == "no chaos (control)"
+    assert not control.scenario.chaos
+
+
 def test_only_some_prompts() -> None:
     plan = make_plan("x", scenarios=[DOWN], invariants=[KEEPS], prompts=["a", "b", "c"], only=[1])
     assert [(t.prompt, t.text) for t in plan.trials] == [(1, "b")]

@@ -1,8 +1,9 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from engine_support import run_of, says, scenario
+from engine_support import FakeWorld, run_of, says, scenario
 from flakestorm.core.site import Site
 from flakestorm.engine.events import Report, ScenarioInfo
 from flakestorm.engine.plan import make_plan
@@ -11,6 +12,7 @@ from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
 
+WORLD = FakeWorld(Path())
 DOWN = scenario("down", "search", "pay")
 PLAN = make_plan("contract run", scenarios=[scenario("calm"), DOWN], invariants=[says("fine")], prompts=["a", "b"])
 
@@ -39,29 +41,29 @@ def tape_of(*names: str):
 
 def test_finished_runs_are_judged_again_and_the_rest_is_left() -> None:
     made = [run_of(PLAN.trials[0]).run, run_of(PLAN.trials[2], "oops").run]
-    taken = take_over(PLAN, report_of(*made), tape_of("search"))
+    taken = take_over(PLAN, report_of(*made), tape_of("search"), WORLD)
     assert [j.trial.run for j in taken] == ["r-0001", "r-0003"]
     assert [v.outcome for j in taken for _, v in j.verdicts] == ["pass", "fail"]
 
 
 def test_which_faults_found_their_tool_is_read_off_the_tape() -> None:
     run = run_of(PLAN.trials[2]).run
-    (taken,) = take_over(PLAN, report_of(run), tape_of("search"))
+    (taken,) = take_over(PLAN, report_of(run), tape_of("search"), WORLD)
     assert taken.view.ledger.matched == {0}
-    (taken,) = take_over(PLAN, report_of(run), tape_of("search", "pay"))
+    (taken,) = take_over(PLAN, report_of(run), tape_of("search", "pay"), WORLD)
     assert taken.view.ledger.matched == {0, 1}
 
 
 def test_agent_errors_come_back_as_they_were() -> None:
     run = replace(run_of(PLAN.trials[0]).run, output="", error="http: 500 Internal Server Error")
-    (taken,) = take_over(PLAN, report_of(run), tape_of())
+    (taken,) = take_over(PLAN, report_of(run), tape_of(), WORLD)
     assert taken.view.error is not None
     assert (taken.view.error.kind, taken.view.error.message) == ("http", "500 Internal Server Error")
 
 
 def test_a_run_that_never_reached_the_agent_is_made_again() -> None:
     run = replace(run_of(PLAN.trials[0]).run, output="", error="unreachable: refused")
-    assert take_over(PLAN, report_of(run), tape_of()) == ()
+    assert take_over(PLAN, report_of(run), tape_of(), WORLD) == ()
 
 
 @pytest.mark.parametrize(
@@ -70,4 +72,12 @@ def test_a_run_that_never_reached_the_agent_is_made_again() -> None:
 )
 def test_a_report_of_another_plan_is_refused(change, words) -> None:
     with pytest.raises(Misuse, match=words):
-        take_over(PLAN, replace(report_of(), **change), tape_of())
+        take_over(PLAN, replace(report_of(), **change), tape_of(), WORLD)
+
+
+def test_a_report_made_with_other_trials_is_refused() -> None:
+    other = make_plan(
+        "contract run", scenarios=PLAN.scenarios, invariants=PLAN.invariants, prompts=PLAN.prompts, trials=2
+    )
+    with pytest.raises(Misuse, match="other --trials"):
+        take_over(PLAN, report_of(*(run_of(t).run for t in other.trials)), tape_of(), WORLD)

@@ -63,3 +63,21 @@ def test_exchanges_are_not_kept_in_memory(tmp_path) -> None:
     (judged,) = carry_out(tmp_path, FakeAgent(), scenario("calm"))
     assert judged.view.exchanges == ()
     assert run_of(judged.trial).view.exchanges == ()
+
+
+def test_a_check_that_never_ends_is_inconclusive(tmp_path) -> None:
+    from contextlib import contextmanager
+
+    class Impatient(FakeWorld):
+        @contextmanager
+        def limited(self, seconds):
+            raise TimeoutError
+            yield
+
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a"])
+    found = run_of(plan.trials[0])
+    from flakestorm.engine.runner import judged
+
+    ((_, verdict),) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
+    assert verdict.outcome == "inconclusive"
+    assert "took longer" in verdict.reason

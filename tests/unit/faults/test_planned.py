@@ -83,7 +83,7 @@ def test_any_name_and_any_payload_survive_the_one_line_form(name: str, payload: 
         ("llm/gpt-4o#1=stream_cut", "the LLM fault mode 'stream_cut' is not available in this version; available: "),
         ("llm/gpt-4o#1=error", "the LLM fault mode 'error' is not available"),
         ("tool/search#1=error:abc", "error_code: Input should be a valid integer"),
-        ("tool/search#1=error:9", "error_code: Input should be greater than or equal to 100"),
+        ("tool/search#1=error:9", "error_code: Input should be greater than or equal to 400"),
         ("tool/search#1=slow:-5", "delay_ms: Input should be greater than or equal to 0"),
         ("tool/search#1=malformed:3", "'malformed' takes no argument; write tool/search#1=malformed"),
         ("draw/uuid#1=error", "cannot act at draw/uuid#1: tool faults act on tool, mcp and http calls"),
