@@ -21,6 +21,7 @@ __all__ = [
     "Reply",
     "Sleep",
     "Source",
+    "Tap",
     "Transducer",
     "header",
     "with_header",
@@ -61,6 +62,33 @@ generator (`GeneratorExit`), which is how a recorder learns of it.
 """
 
 Transducer = Callable[[], Chunks]
+
+
+class Tap:
+    """A transducer that watches a body pass and changes nothing.
+
+    It is told of each chunk before the chunk goes on, and once of the end. Being known to be harmless, a tap costs one
+    plain call per chunk where a generator costs a dozen steps; called, it is an ordinary transducer.
+    """
+
+    __slots__ = ()
+
+    def chunk(self, data: bytes) -> None:
+        """These bytes pass."""
+
+    def end(self, error: BaseException | None) -> None:
+        """The body is over: None at its end, `GeneratorExit` where the reader left early, else what broke it."""
+
+    def __call__(self) -> Chunks:
+        """The same as a generator, for a place between other transducers."""
+        try:
+            while (chunk := (yield PULL)) is not None:
+                self.chunk(chunk)
+                yield chunk
+        except BaseException as error:
+            self.end(error)
+            raise
+        self.end(None)
 
 
 @dataclass(frozen=True, slots=True)

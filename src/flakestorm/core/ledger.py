@@ -44,6 +44,8 @@ class Ledger:
         tools_planned, llms_planned: how many of them are tool faults, and model faults.
         fired, masked: in order of happening.
         matched: indexes of the faults that found a call to act on, whether or not their triggers agreed.
+        hit: sites of calls that a fault was laid around, whether or not it takes effect. Only there can what the agent
+            sees differ from what the world says.
         canaries: tokens planted in this run by injected instructions; obeying one gives it away in the output.
     """
 
@@ -53,6 +55,7 @@ class Ledger:
     fired: list[Firing] = field(default_factory=list)
     masked: list[Firing] = field(default_factory=list)
     matched: set[int] = field(default_factory=set)
+    hit: set[Site] = field(default_factory=set)
     canaries: list[str] = field(default_factory=list)
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:

@@ -22,7 +22,8 @@ the rules is named by file and line is pluggy's.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import Protocol
+from types import GeneratorType
+from typing import Protocol, cast
 
 from flakestorm.core.call import Call, Reply, Sleep
 from flakestorm.errors import StageError
@@ -48,44 +49,75 @@ def chain(*stages: Interceptor) -> Interceptor:
     """
     depth = len(stages)
 
-    def enter(call: Call, at: int = 0) -> Flow:
-        if at == depth:
-            return _reply((yield call), "the driver's send")
-        flow = stages[at](call)
-        if not isinstance(flow, Generator):
-            raise StageError(
-                f"{_where(stages[at])}: a stage must be a generator function, but calling it gave {flow!r}; "
-                "yield the call to go inward, or add an unreachable `yield` if it never does"
-            )
+    def run(call: Call) -> Flow:
+        # A loop over a stack of running stages rather than nested generators: half the cost per stage.
+        running: list[Flow] = []
+        want: Call | Sleep = call
         result: Reply | None = None
         failure: BaseException | None = None
         try:
             while True:
-                try:
-                    want = flow.send(result) if failure is None else flow.throw(failure)
-                except StopIteration as stop:
-                    return stop.value if isinstance(stop.value, Reply) else _not_a_reply(stop.value, stages[at])
-                result = failure = None
                 if isinstance(want, Call):
+                    if len(running) < depth:
+                        running.append(_started(stages[len(running)], want))
+                    else:
+                        try:
+                            result = yield want
+                        except GeneratorExit:
+                            raise
+                        except BaseException as error:  # handed to the stage, which re-raises what it does not want
+                            failure = error
+                        else:
+                            if not isinstance(result, Reply):
+                                _reply(result, "the driver's send")
+                        if not running:
+                            if failure is not None:
+                                raise failure
+                            return cast(Reply, result)
+                else:
                     try:
-                        result = yield from enter(want, at + 1)
+                        yield want
                     except GeneratorExit:
                         raise
-                    except BaseException as error:  # handed to the stage, which re-raises what it does not want
+                    except BaseException as error:  # a caller that waits no longer
                         failure = error
-                elif isinstance(want, Sleep):
-                    yield want
-                else:
-                    raise StageError(
-                        f"{_where(flow)}: a stage may yield a Call (to go inward) or a Sleep, but yielded {want!r}"
-                    )
+                while True:  # on with the innermost running stage; when it ends, with the one around it
+                    flow = running[-1]
+                    try:
+                        want = flow.send(result) if failure is None else flow.throw(failure)
+                    except StopIteration as stop:
+                        result, failure = stop.value, None
+                        if not isinstance(result, Reply):
+                            _not_a_reply(result, stages[len(running) - 1])
+                    except BaseException as error:
+                        result, failure = None, error
+                    else:
+                        result = failure = None
+                        if isinstance(want, (Call, Sleep)):
+                            break
+                        raise StageError(
+                            f"{_where(flow)}: a stage may yield a Call (to go inward) or a Sleep, but yielded {want!r}"
+                        )
+                    running.pop()
+                    if not running:
+                        if failure is not None:
+                            raise failure
+                        return cast(Reply, result)
         finally:
-            flow.close()
-
-    def run(call: Call) -> Flow:
-        return enter(call)
+            for flow in reversed(running):
+                flow.close()
 
     return run
+
+
+def _started(stage: Interceptor, call: Call) -> Flow:
+    flow = stage(call)
+    if type(flow) is not GeneratorType and not isinstance(flow, Generator):
+        raise StageError(
+            f"{_where(stage)}: a stage must be a generator function, but calling it gave {flow!r}; "
+            "yield the call to go inward, or add an unreachable `yield` if it never does"
+        )
+    return flow
 
 
 def drive(flow: Flow, send: Callable[[Call], Reply], sleep: Callable[[float], None]) -> Reply:

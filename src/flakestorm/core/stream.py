@@ -22,10 +22,10 @@ third of a microsecond per stage and chunk, and a failure in the source can be t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable
 from typing import Any, cast
 
-from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Transducer
+from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
 
 __all__ = ["apump", "flow_of", "pump", "read", "whole"]
@@ -103,8 +103,41 @@ def _machine(gens: list[Chunks], top: int) -> Chunks:
             gen.close()
 
 
-def pump(reply: Reply, sleep: Callable[[float], None]) -> Iterator[bytes]:
-    """The reply's body as the agent gets it, for a blocking reader. Close the iterator to leave early."""
+def pump(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
+    """The reply's body as the agent gets it, for a blocking reader. Close the generator to leave early."""
+    taps = _only_taps(reply.through)
+    return _pumped(reply, sleep) if taps is None else _tapped(reply, taps)
+
+
+def _only_taps(through: tuple[Transducer, ...]) -> tuple[Tap, ...] | None:
+    for transducer in through:
+        if not isinstance(transducer, Tap):
+            return None
+    return cast("tuple[Tap, ...]", through)
+
+
+def _tapped(reply: Reply, taps: tuple[Tap, ...]) -> Generator[bytes, None, None]:
+    """As `_pumped` where nothing but taps is in the way."""
+    source = iter(_sync(reply.body))
+    try:
+        for chunk in source:
+            for tap in taps:
+                tap.chunk(chunk)
+            yield chunk
+    except BaseException as error:  # the reader's leaving is one of them
+        for tap in taps:
+            tap.end(error)
+        raise
+    else:
+        for tap in taps:
+            tap.end(None)
+    finally:
+        close = getattr(reply.body, "close", None) or getattr(source, "close", None)
+        if close is not None:
+            close()
+
+
+def _pumped(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
     source = iter(_sync(reply.body))
     flow = flow_of(reply.through)
     value: bytes | None = None
@@ -134,8 +167,33 @@ def pump(reply: Reply, sleep: Callable[[float], None]) -> Iterator[bytes]:
                 close()
 
 
-async def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
+def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
+    taps = _only_taps(reply.through)
+    return _apumped(reply, sleep) if taps is None else _atapped(reply, taps)
+
+
+async def _atapped(reply: Reply, taps: tuple[Tap, ...]) -> AsyncGenerator[bytes, None]:
+    source = aiter(_async(reply.body))
+    try:
+        async for chunk in source:
+            for tap in taps:
+                tap.chunk(chunk)
+            yield chunk
+    except BaseException as error:  # as in _tapped; CancelledError included
+        for tap in taps:
+            tap.end(error)
+        raise
+    else:
+        for tap in taps:
+            tap.end(None)
+    finally:
+        close = getattr(reply.body, "aclose", None) or getattr(source, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _apumped(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     source = aiter(_async(reply.body))
     flow = flow_of(reply.through)
     value: bytes | None = None

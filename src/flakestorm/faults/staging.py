@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flakestorm.config.model import ContextAttack, LlmFault
-from flakestorm.core.call import PULL, Call, Chunks, Transducer
+from flakestorm.core.call import Call, Tap
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
@@ -77,16 +77,17 @@ class Stage:
         hits = self._hits(call) if call.kind not in ("agent", "draw") else []
         if not hits:
             return (yield from inward(call))
+        self._ledger.hit.add(hits[0].site)
         crossing = _Crossing(hits)
         stages = [self._entering(hit) for hit in hits]
         try:
             reply = yield from chain(*stages, _asking(crossing))(call)
         except BaseException:
-            self._settle(crossing, hits)
+            self.settle(crossing, hits)
             raise
-        self._settle(crossing, [hit for hit in hits if not hit.entered])
+        self.settle(crossing, [hit for hit in hits if not hit.entered])
         undecided = [hit for hit in hits if not hit.settled and not hit.fired]
-        return reply.pipe(self._settling(crossing, undecided)) if undecided else reply
+        return reply.pipe(_Settling(self, crossing, undecided)) if undecided else reply
 
     def _hits(self, call: Call) -> list[_Hit]:
         matching = [at for at, (_, matches) in enumerate(self._planned) if matches(call)]
@@ -128,19 +129,7 @@ class Stage:
 
         return enter
 
-    def _settling(self, crossing: _Crossing, hits: list[_Hit]) -> Transducer:
-        """Faults of the body have fired or not once it has passed."""
-
-        def watch() -> Chunks:
-            try:
-                while (chunk := (yield PULL)) is not None:
-                    yield chunk
-            finally:
-                self._settle(crossing, hits)
-
-        return watch
-
-    def _settle(self, crossing: _Crossing, hits: list[_Hit]) -> None:
+    def settle(self, crossing: _Crossing, hits: list[_Hit]) -> None:
         """These faults will not fire any more: give their turns back, and say which of them were masked."""
         by = ", ".join(hit.planned.mode for hit in crossing.hits if hit.fired)
         for hit in hits:
@@ -151,6 +140,18 @@ class Stage:
                 self._turns[hit.at] -= 1
             if by and not (hit.entered and crossing.asked):
                 hit.mask(by)
+
+
+class _Settling(Tap):
+    """Faults of the body have fired or not once it has passed."""
+
+    __slots__ = ("_crossing", "_hits", "_stage")
+
+    def __init__(self, stage: Stage, crossing: _Crossing, hits: list[_Hit]) -> None:
+        self._stage, self._crossing, self._hits = stage, crossing, hits
+
+    def end(self, error: BaseException | None) -> None:
+        self._stage.settle(self._crossing, self._hits)
 
 
 def _asking(crossing: _Crossing) -> Interceptor:

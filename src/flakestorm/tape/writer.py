@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from flakestorm.core.call import PULL, Call, Chunks, Reply, header
+from flakestorm.core.call import Call, Reply, Tap, header
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow
 from flakestorm.core.site import Site
@@ -74,10 +74,10 @@ class Recorder:
             answer = cast(Reply, (yield call))
         except BaseException as error:
             _broke(reply, error)
-            self._end(at)
+            self.ended(at)
             raise
         _heads(reply, answer)
-        return answer.pipe(lambda: self._noting(reply, at))
+        return answer.pipe(_Noting(reply, self, at))
 
     def inner(self, call: Call) -> Flow:
         """The stage that sees what the world says."""
@@ -85,6 +85,8 @@ class Recorder:
         if at is None:  # the run is over, or this call never passed `outer`
             return cast(Reply, (yield call))
         at.exchange.sent += 1
+        if at.exchange.site not in self._ledger.hit:  # nothing stands between: the agent sees what the world says
+            return cast(Reply, (yield call))
         world = at.world = Recorded(end="client left")
         try:
             answer = cast(Reply, (yield call))
@@ -92,7 +94,7 @@ class Recorder:
             _broke(world, error)
             raise
         at.said = answer
-        return answer.pipe(lambda: self._noting(world))
+        return answer.pipe(_Noting(world, self))
 
     def close(self, *, output: str = "", error: str | None = None) -> None:
         """The run is over: exchanges still open are ended as `client left`, and the footer is written.
@@ -110,7 +112,7 @@ class Recorder:
             for at in list(self._open.values()):
                 at.exchange.reply = _so_far(at.exchange.reply)
                 at.world = at.world and _so_far(at.world)
-                self._end(at)
+                self.ended(at)
             self._digest = digest(self._all, output)
             if self._file is not None:
                 self._file.append({"output": output, "error": error, "digest": self._digest})
@@ -129,7 +131,7 @@ class Recorder:
             headers=redact.headers(call.headers),
             body=call.body,
             reply=Recorded(end="client left"),
-            t_ms=self._now(),
+            t_ms=self.now_ms(),
         )
         at = _Open(exchange, call, len(self._ledger.fired))
         with self._lock:
@@ -138,12 +140,13 @@ class Recorder:
             self._open[site] = at
         return at
 
-    def _end(self, at: _Open) -> None:
+    def ended(self, at: _Open) -> None:
+        """The exchange is over: it goes to the file."""
         exchange, world = at.exchange, at.world
         with self._lock:
             if self._open.pop(exchange.site, None) is None:
                 return  # the run was over before this exchange was
-            exchange.duration_ms = round(self._now() - exchange.t_ms, 3)
+            exchange.duration_ms = round(self.now_ms() - exchange.t_ms, 3)
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]
                 exchange.faults = tuple(firing for firing in fired if firing.site == exchange.site)
@@ -156,27 +159,33 @@ class Recorder:
             if self._file is not None:
                 self._file.append(to_line(exchange))
 
-    def _noting(self, into: Recorded, ends: _Open | None = None) -> Chunks:
-        """A transducer that changes nothing and notes everything; where an exchange is given, it ends with the body."""
-        chunk_passed, time_passed, clock, began = into.chunks.append, into.at_ms.append, self._clock, self._began
-        try:
-            while (chunk := (yield PULL)) is not None:
-                chunk_passed(chunk)
-                time_passed(round((clock() - began) * 1000, 3))
-                yield chunk
-            into.end = "eof"
-        except GeneratorExit:
-            into.end = "eof" if _has_all(into) else "client left"
-            raise
-        except BaseException as error:
-            _broke(into, error)
-            raise
-        finally:
-            if ends is not None:
-                self._end(ends)
-
-    def _now(self) -> float:
+    def now_ms(self) -> float:
+        """Milliseconds since the run began."""
         return round((self._clock() - self._began) * 1000, 3)
+
+
+class _Noting(Tap):
+    """Notes everything that passes; where an exchange is given, it ends with the body."""
+
+    __slots__ = ("_ends", "_into", "_recorder")
+
+    def __init__(self, into: Recorded, recorder: Recorder, ends: _Open | None = None) -> None:
+        self._into, self._recorder, self._ends = into, recorder, ends
+
+    def chunk(self, data: bytes) -> None:
+        self._into.chunks.append(data)
+        self._into.at_ms.append(self._recorder.now_ms())
+
+    def end(self, error: BaseException | None) -> None:
+        into = self._into
+        if error is None:
+            into.end = "eof"
+        elif isinstance(error, GeneratorExit):
+            into.end = "eof" if _has_all(into) else "client left"
+        else:
+            _broke(into, error)
+        if self._ends is not None:
+            self._recorder.ended(self._ends)
 
 
 class _Open:

@@ -10,7 +10,6 @@ import fnmatch
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from ipaddress import ip_address
 from typing import cast
 from urllib.parse import urlsplit
@@ -55,7 +54,20 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
         kind, name, wire = _identify(call, named)
         with lock:
             site = sites.next(kind, name)
-        return cast(Reply, (yield replace(call, kind=kind, name=name, wire=wire, site=site)))
+        known = Call(  # spelled out: dataclasses.replace takes three times as long, on every call of every agent
+            call.method,
+            call.url,
+            call.headers,
+            call.body,
+            call.upload,
+            kind,
+            name,
+            wire,
+            call.lane,
+            site,
+            call.patience_s,
+        )
+        return cast(Reply, (yield known))
 
     return stage
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Transducer
+from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Tap, Transducer
 from flakestorm.core.stream import apump, pump, read, whole
 from flakestorm.errors import CallFailed, StageError
 
@@ -236,3 +236,72 @@ def test_watching_changes_nothing(body: list[bytes], depth: int) -> None:
     logs: list[list[object]] = [[] for _ in range(depth)]
     assert list(pump(reply(*[tee(log) for log in logs], body=body), no_sleep)) == body
     assert all(log == [*body, "eof"] for log in logs)
+
+
+class Watch(Tap):
+    def __init__(self, log: list[object]) -> None:
+        self.log = log
+
+    def chunk(self, data: bytes) -> None:
+        self.log.append(data)
+
+    def end(self, error: BaseException | None) -> None:
+        self.log.append("eof" if error is None else "left" if isinstance(error, GeneratorExit) else f"broken: {error}")
+
+
+def _sources(kind: str):
+    def broken() -> Iterator[bytes]:
+        yield b"1"
+        raise ConnectionResetError("gone")
+
+    return broken() if kind == "broken" else [b"1", b"2"]
+
+
+@pytest.mark.parametrize("kind", ["whole", "broken", "left"])
+@pytest.mark.parametrize("others", [(), (double,), (naps, with_tail)])
+def test_a_tap_sees_what_a_generator_in_its_place_would(kind, others) -> None:
+    def run(watch: Transducer, log: list[object]) -> list[object]:
+        chunks = pump(reply(*others, watch, body=_sources(kind)), lambda _: None)
+        try:
+            if kind == "left":
+                next(chunks)
+                chunks.close()
+            else:
+                list(chunks)
+        except ConnectionResetError:
+            pass
+        return log
+
+    seen: list[object] = []
+    assert run(Watch(seen), seen) == run(tee(other := []), other)
+
+
+def test_taps_alone_delay_nothing_and_close_the_source() -> None:
+    log: list[object] = []
+
+    class Source:
+        closed = False
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"1"
+            assert log == [b"1"], "the first chunk had passed before the second was made"
+            yield b"2"
+
+        def close(self) -> None:
+            self.closed = True
+
+    source = Source()
+    assert list(pump(reply(Watch(log), Watch([]), body=source), no_sleep)) == [b"1", b"2"]
+    assert log == [b"1", b"2", "eof"]
+    assert source.closed
+
+
+async def test_taps_alone_in_asyncio() -> None:
+    async def source() -> AsyncIterator[bytes]:
+        yield b"1"
+        raise ConnectionResetError("gone")
+
+    log: list[object] = []
+    with pytest.raises(ConnectionResetError):
+        _ = [chunk async for chunk in apump(reply(Watch(log), body=source()), no_sleep)]  # type: ignore[arg-type]
+    assert log == [b"1", "broken: gone"]

@@ -166,10 +166,11 @@ def test_a_call_that_a_fault_failed() -> None:
 
 def test_a_failure_that_a_fault_hid_is_what_the_world_said() -> None:
     def hide(call: Call) -> Flow:
+        assert call.site is not None
+        run.ledger.hit.add(call.site)
         try:
             yield call
         except ConnectionError:
-            assert call.site is not None
             run.ledger.fired.append(Firing(call.site, "hide", "tool"))
         return Reply(200, (), b"all is well")
 
@@ -199,6 +200,8 @@ def test_a_stream_that_breaks_keeps_what_came_before() -> None:
 
 def test_a_cut_by_a_fault_shows_where_the_world_went_on() -> None:
     def cut(call: Call) -> Flow:
+        assert call.site is not None
+        run.ledger.hit.add(call.site)
         reply = yield call
         assert reply is not None
 
