@@ -47,9 +47,11 @@ def write_tape(
     try:
         recorder = Recorder(unfinished, clock=lambda: 0.0, ledger=Ledger(), header=header)
         pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
-        for call, reply in crossings:
-            _cross(pipeline(call), reply)
-        recorder.close()
+        try:
+            for call, reply in crossings:
+                _cross(pipeline(call), reply)
+        finally:
+            recorder.close()
         unfinished.replace(path)
     finally:
         with suppress(OSError):
