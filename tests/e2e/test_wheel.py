@@ -16,6 +16,7 @@ from zipfile import ZipFile
 import pytest
 
 from e2e_support import clean_env
+from importers_support import cassette, write_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -78,6 +79,14 @@ def test_help_profiles_and_a_starter_config(scripts: Path, tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout + done.stderr
     assert (tmp_path / "flakestorm.yaml").is_file()
+
+
+def test_a_cassette_is_imported(scripts: Path, tmp_path: Path) -> None:
+    write_yaml(tmp_path / "booking.yaml", cassette())
+    done = call(scripts / "flakestorm", "tapes", "import", "booking.yaml", "-o", "tapes", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{Path('tapes/booking.tape')}: 1 exchange (1 llm)\n"), done.stderr
+    shown = call(scripts / "flakestorm", "tapes", "show", "tapes/booking.tape", "--format", "json", cwd=tmp_path)
+    assert json.loads(shown.stdout)["exchanges"][0]["reply"]["text"] == "Høyt ☃"
 
 
 def test_the_demo_runs_and_writes_its_report(scripts: Path, tmp_path: Path) -> None:

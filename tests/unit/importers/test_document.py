@@ -96,9 +96,10 @@ def test_a_gzip_bomb_is_refused(file: Path) -> None:
 
 def test_more_values_than_can_be_held_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "MAX_VALUES", 1000)
-    file.write_text(json.dumps([[]] * 501))
-    with pytest.raises(ValueError, match="it holds more than 1,000 values"):
-        read_document(file)
+    for many in ([[]] * 1001, ["a"] * 1001, {str(n): n for n in range(501)}, ["\\"] * 1001):
+        file.write_text(json.dumps(many))
+        with pytest.raises(ValueError, match="it holds more than 1,000 values"):
+            read_document(file)
     text = {"a": ",[{:" * 1000, "b": '"\\"' * 1000}  # what looks like structure inside a text is none
     file.write_text(json.dumps(text))
     assert read_document(file) == text
