@@ -87,7 +87,7 @@ def test_an_imported_exchange_says_what_was_recorded(tapes: dict[Path, dict[str,
         body = "".join(reply["chunks"])
         if reply["stream"]:
             assert body.encode() == recorded.body
-            assert len(reply["chunks"]) >= row["facts"]["events"]
+            assert len(reply["chunks"]) >= row.get("facts", {}).get("events", 1)
         else:
             assert json.loads(body) == json.loads(recorded.body)
         told += 1
