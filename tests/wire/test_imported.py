@@ -15,11 +15,13 @@ import yaml
 
 from flakestorm.errors import Misuse
 from flakestorm.importers.files import import_file
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.reader import Tape, describe
 from wire_support import DATA, Recorded, cassettes
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is not at {DATA}")
 
+Shown = list[tuple[Exchange, dict[str, Any]]]
 FILES = sorted((DATA / "wire").rglob("*.yaml"))
 
 
@@ -29,8 +31,10 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def tapes(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, dict[str, Any]]:
-    """File -> its tape, as `tapes show --format json` tells it; files that are refused are left out."""
+def tapes(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Shown]:
+    """File -> its exchanges, as they are on the tape and as `tapes show --format json` tells them; files that are
+    refused are left out.
+    """
     folder, found = tmp_path_factory.mktemp("tapes"), {}
     for n, file in enumerate(FILES):
         try:
@@ -38,13 +42,11 @@ def tapes(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, dict[str, Any]
         except Misuse:
             continue
         tape.verify()
-        found[file] = describe(tape)
+        found[file] = list(zip(tape.exchanges(), describe(tape)["exchanges"], strict=True))
     return found
 
 
-def test_every_cassette_is_imported_whole_except_those_of_websockets(
-    tapes: dict[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_every_cassette_is_imported_whole_except_those_of_websockets(tapes: dict[Path, Shown], tmp_path: Path) -> None:
     assert len(FILES) == 267
     for file in FILES:
         recorded = yaml.load(file.read_bytes(), yaml.CSafeLoader)["interactions"]
@@ -52,19 +54,19 @@ def test_every_cassette_is_imported_whole_except_those_of_websockets(
             with pytest.raises(Misuse, match="is a WebSocket message; only HTTP exchanges can be imported"):
                 import_file(file, tmp_path / "x.tape")
         else:
-            assert len(tapes[file]["exchanges"]) == len(recorded)
+            assert len(tapes[file]) == len(recorded)
     assert len(tapes) == 256
 
 
-def test_every_indexed_exchange_is_on_its_tape(tapes: dict[Path, dict[str, Any]]) -> None:
+def test_every_indexed_exchange_is_on_its_tape(tapes: dict[Path, Shown]) -> None:
     assert len(rows()) == 363
     for row in rows():
-        exchange = tapes[DATA / row["file"]]["exchanges"][row["i"]]
+        _, exchange = tapes[DATA / row["file"]][row["i"]]
         assert (exchange["reply"]["status"], exchange["reply"]["stream"]) == (row["status"], row["stream"])
         assert row["host"] in exchange["request"]["url"]
 
 
-def test_an_imported_exchange_says_what_was_recorded(tapes: dict[Path, dict[str, Any]]) -> None:
+def test_an_imported_exchange_says_what_was_recorded(tapes: dict[Path, Shown]) -> None:
     by_id: dict[str, Recorded] = {exchange.id: exchange for exchange in cassettes()}
     told = 0
     for row in rows():
@@ -72,7 +74,7 @@ def test_an_imported_exchange_says_what_was_recorded(tapes: dict[Path, dict[str,
         recorded = by_id.get(f"{path.parent.name}/{path.stem}#{row['i']}")
         if recorded is None:  # of a protocol that has no wire
             continue
-        exchange = tapes[path]["exchanges"][row["i"]]
+        taped, exchange = tapes[path][row["i"]]
         said = recorded.wire.said(recorded.body, stream=recorded.stream)
         reply = exchange["reply"]
         assert (exchange["kind"], exchange["wire"]) == ("llm", recorded.wire.name)
@@ -84,11 +86,10 @@ def test_an_imported_exchange_says_what_was_recorded(tapes: dict[Path, dict[str,
             "input": said.usage.input if said.usage else None,
             "output": said.usage.output if said.usage else None,
         }
-        body = "".join(reply["chunks"])
         if reply["stream"]:
-            assert body.encode() == recorded.body
+            assert taped.reply.body == recorded.body
             assert len(reply["chunks"]) >= row.get("facts", {}).get("events", 1)
         else:
-            assert json.loads(body) == json.loads(recorded.body)
+            assert json.loads("".join(reply["chunks"])) == json.loads(recorded.body)
         told += 1
     assert told == len(by_id) >= 171

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from flakestorm.core.call import Headers, header, with_header, without_headers
@@ -22,7 +22,7 @@ __all__ = ["body_of", "fields_of", "pieces", "plain"]
 _GZIP = b"\x1f\x8b"
 _TEXTUAL = re.compile(r"(?i)$|text/|application/(json|x-ndjson|jsonl|x-www-form-urlencoded)|[^;]*\+json")
 _LINE_ENDS = re.compile(r"[\r\n\0]+")
-_MAX_LINES = 1_000_000  # a stream of more is kept in one piece
+_MAX_PIECES = 1_000_000  # a stream of more is kept in one piece
 _WRAPPER = {"string", "base64_string", "encoding"}
 _LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1"}
 
@@ -93,13 +93,26 @@ def pieces(headers: Headers, body: bytes) -> tuple[Headers, list[bytes]]:
     if not kind and looks_like_sse(body, stream=False):
         kind = "text/event-stream"
         headers = with_header(headers, "content-type", kind)
-    if body.count(b"\n") > _MAX_LINES:
+    if kind == "application/vnd.amazon.eventstream":
+        return headers, list(_messages(body))
+    if body.count(b"\n") > _MAX_PIECES:
         return headers, [body]
     if kind == "text/event-stream":
         return headers, [event.raw for event in events(body)]
     if kind == "application/x-ndjson":
         return headers, body.splitlines(keepends=True)
     return headers, [body] if body else []
+
+
+def _messages(body: bytes) -> Iterator[bytes]:
+    """The messages of an AWS event stream, each of which begins with its length; the last piece is what is no more."""
+    at, count = 0, 0
+    while at < len(body):
+        size_bytes = int.from_bytes(body[at : at + 4])
+        count += 1
+        end = at + size_bytes if size_bytes >= 16 and count < _MAX_PIECES else len(body)
+        yield body[at:end]
+        at = end
 
 
 def _unpacked(headers: Headers, body: bytes) -> tuple[Headers, bytes]:

@@ -16,6 +16,7 @@ from flakestorm.importers.bodies import body_of, fields_of, pieces, plain
 
 TEXT = '{"text": "é"}'
 JSON = (("Content-Type", "application/json"),)
+AWS = (("content-type", "application/vnd.amazon.eventstream"),)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +179,19 @@ def test_a_line_stream_is_one_piece_per_line() -> None:
     assert pieces(headers, b'{"a":1}\n{"b":2}\n') == (headers, [b'{"a":1}\n', b'{"b":2}\n'])
 
 
+def message(payload: bytes) -> bytes:
+    """An AWS event-stream message without headers, its checksums left empty."""
+    return (16 + len(payload)).to_bytes(4) + bytes(8) + payload + bytes(4)
+
+
+def test_an_aws_stream_is_one_piece_per_message() -> None:
+    first, second = message(b"\n\n"), message(b"")
+    assert pieces(AWS, first + second)[1] == [first, second]
+    assert pieces(AWS, first + second[:9])[1] == [first, second[:9]]
+    assert pieces(AWS, first + b"no message")[1] == [first, b"no message"]
+    assert pieces(AWS, first + bytes(40))[1] == [first, bytes(40)]
+
+
 def test_a_stream_whose_type_was_dropped_is_known_by_its_look() -> None:
     headers, found = pieces((("x", "y"),), b"data: 1\n\ndata: 2\n\n")
     assert header(headers, "content-type") == "text/event-stream"
@@ -191,12 +205,14 @@ def test_a_document_is_one_piece_and_nothing_is_none() -> None:
 
 
 def test_a_stream_of_nothing_but_line_ends_stays_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "_MAX_LINES", 10)
+    monkeypatch.setattr(bodies, "_MAX_PIECES", 10)
     assert pieces((("content-type", "text/event-stream"),), b"\n" * 11)[1] == [b"\n" * 11]
+    found = pieces(AWS, message(b"x") * 12)[1]
+    assert (len(found), b"".join(found)) == (10, message(b"x") * 12)
 
 
 @given(
-    kind=st.sampled_from(["text/event-stream", "application/x-ndjson", "application/json", ""]),
+    kind=st.sampled_from(["text/event-stream", "application/x-ndjson", "application/json", "", AWS[0][1]]),
     coding=st.sampled_from(["gzip", "deflate", "br", ""]),
     body=st.binary() | st.text(alphabet="data: \r\n1").map(str.encode),
 )
