@@ -33,6 +33,9 @@ def lines(tape: Tape) -> Iterator[str]:
     exchanges, footer = tape.exchanges(), tape.footer
     yield f"tape   {plain(str(tape.path))}"
     yield f"run    {plain(str(tape.header.get('run', '')))}"
+    imported = tape.header.get("imported")
+    if isinstance(imported, dict):
+        yield f"from   {_excerpt(str(imported.get('file', '')))} (imported; it tells no times)"
     yield f"input  {_excerpt(tape.input or '')}"
     for exchange in exchanges:
         yield ""

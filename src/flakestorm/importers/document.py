@@ -1,0 +1,90 @@
+"""A recording's file as plain data: JSON or YAML, perhaps gzipped, never more than can be held.
+
+What the file is called does not matter; its first bytes tell what it is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+from flakestorm.importers.plain_yaml import MAX_VALUES, load_yaml
+
+__all__ = ["MAX_BYTES", "read_document"]
+
+MAX_BYTES = 64 * 2**20
+"""A larger file, or one that unpacks to more, is refused."""
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+
+
+def read_document(path: Path) -> Any:
+    """What the file says, as dicts, lists, texts, bytes, numbers, truth values and None.
+
+    Raises:
+        ValueError: it cannot be read, is out of bounds, or is neither JSON nor YAML; the message is one line.
+    """
+    data = _content(path).removeprefix(_BOM)
+    if not data.strip():
+        raise ValueError("it is empty")
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return load_yaml(data)
+    try:
+        return _load_json(data)
+    except json.JSONDecodeError as error:
+        try:
+            return load_yaml(data)  # a YAML document may begin like that too
+        except ValueError:
+            raise ValueError(f"it is not valid JSON: line {error.lineno}: {error.msg}") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            if file.peek(2)[:2] == _GZIP:
+                with gzip.GzipFile(fileobj=file) as packed:
+                    data = packed.read(MAX_BYTES + 1)
+            else:
+                data = file.read(MAX_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise ValueError("it is gzip data, and damaged or cut short") from None
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
+    return data
+
+
+def _load_json(data: bytes) -> Any:
+    """Recorders in Python write with the standard library's encoder, so NaN and half surrogate pairs may occur, which
+    only that library's decoder reads.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        ValueError: it is out of bounds.
+    """
+    if len(data) > MAX_VALUES and _holds_too_much(data):
+        raise ValueError(f"it holds more than {MAX_VALUES:,} values")
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+
+
+def _holds_too_much(data: bytes) -> bool:
+    """Whether there are more than MAX_VALUES values: more texts, or more of the signs before which a value stands.
+
+    The texts are counted first, roughly and never too many, so that what is left can be cut out in bounded memory.
+    """
+    if data.count(b'"') - data.count(b'\\"') > 2 * MAX_VALUES:
+        return True
+    structure = _STRING.sub(b"", data)
+    return sum(map(structure.count, (b"[", b"{", b",", b":"))) > MAX_VALUES

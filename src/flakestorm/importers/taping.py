@@ -1,0 +1,68 @@
+"""Recorded exchanges onto a tape, by the way every live call takes.
+
+The exchanges cross the pipeline of a run that has no faults, and the recording stands in for the world. So names,
+sites, redaction and the tape's form are those of any run, with no second implementation to agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.pipeline import chain, drive
+from flakestorm.core.site import KINDS, Kind, Sites
+from flakestorm.core.stream import pump
+from flakestorm.tape.writer import Recorder
+from flakestorm.wire.classify import classify
+
+__all__ = ["write_tape"]
+
+
+def write_tape(
+    path: Path,
+    crossings: Iterable[tuple[Call, Reply]],
+    *,
+    header: Mapping[str, Any],
+    tools: Sequence[tuple[str, str]] = (),
+) -> dict[Kind, int]:
+    """Write a tape of these exchanges and give their number per kind. A reader sees the whole tape or none.
+
+    Recordings keep no times, so every time on the tape is 0.
+
+    Args:
+        path: the file; its folder exists.
+        crossings: calls with their replies, in the order they were made.
+        header: facts for the tape's first line.
+        tools: (tool name, URL glob) pairs that name plain-HTTP tools.
+
+    Raises:
+        TapeError: the file cannot be written.
+        OSError: it cannot be put in its place.
+    """
+    sites, unfinished = Sites(), path.with_name(f".{path.name}.part")
+    try:
+        recorder = Recorder(unfinished, clock=lambda: 0.0, ledger=Ledger(), header=header)
+        pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
+        try:
+            for call, reply in crossings:
+                _cross(pipeline(call), reply)
+        finally:
+            recorder.close()
+        unfinished.replace(path)
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+    return {kind: count for kind in KINDS if (count := sites.count(kind))}
+
+
+def _cross(flow: Any, recorded: Reply) -> None:
+    for _ in pump(drive(flow, lambda _: recorded, _no_time), _no_time):
+        pass
+
+
+def _no_time(_: float) -> None:
+    """Nothing in a run without faults waits."""

@@ -1,0 +1,52 @@
+"""The tapes that lie in a folder, each in one line: `flakestorm tapes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flakestorm.tape.reader import Tape
+
+__all__ = ["Summary", "find", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a list tells about a tape.
+
+    Args:
+        path: where it lies.
+        run: the run it is the record of, empty if it does not say.
+        input: what the agent was given; None for a run that had no input.
+        exchanges: how many there are.
+        complete: False if the recording was interrupted.
+    """
+
+    path: Path
+    run: str
+    input: str | None
+    exchanges: int
+    complete: bool
+
+
+def find(folders: Iterable[Path]) -> list[Path]:
+    """Every tape file in these folders and below, sorted within each; folders that do not exist hold none."""
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*.tape")):
+            if path.is_file():
+                found.setdefault(path.resolve(), path)
+    return list(found.values())
+
+
+def summary(path: Path) -> Summary:
+    """Read a tape to its end and say what is on it.
+
+    Raises:
+        TapeDamaged: it cannot be read.
+    """
+    tape = Tape.open(path)
+    exchanges = sum(1 for _ in tape)
+    run = tape.header.get("run")
+    return Summary(path, run if isinstance(run, str) else "", tape.input, exchanges, tape.complete)

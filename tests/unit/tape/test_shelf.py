@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faults_support import JSON, RESULTS, tool_call
+from flakestorm.core.call import Reply
+from flakestorm.errors import TapeDamaged
+from flakestorm.tape.shelf import Summary, find, summary
+from tape_support import Run
+
+
+def record(path: Path, *, calls: int, finish: bool = True) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    run = Run(path)
+    for n in range(calls):
+        run.ask(tool_call(n=n + 1), lambda _: Reply(200, JSON, RESULTS))
+    unfinished = path.read_bytes()
+    run.recorder.close(output="booked")
+    if not finish:
+        path.write_bytes(unfinished)
+    return path
+
+
+@pytest.mark.parametrize("calls", [0, 1, 3])
+@pytest.mark.parametrize("finish", [True, False])
+def test_a_summary_tells_run_input_exchanges_and_whether_it_ended(tmp_path: Path, calls: int, finish: bool) -> None:
+    path = record(tmp_path / "r.tape", calls=calls, finish=finish)
+    assert summary(path) == Summary(path, run="r-1", input="to Oslo", exchanges=calls, complete=finish)
+
+
+def test_what_is_no_tape_or_was_edited_has_no_summary(tmp_path: Path) -> None:
+    path = record(tmp_path / "r.tape", calls=2)
+    path.write_bytes(path.read_bytes().replace(b"BA 12", b"BA 13"))
+    with pytest.raises(TapeDamaged, match=r"r\.tape:2"):
+        summary(path)
+    path.write_text("hello")
+    with pytest.raises(TapeDamaged, match="is not a tape"):
+        summary(path)
+
+
+def test_tapes_are_found_below_every_folder_once_and_in_order(tmp_path: Path) -> None:
+    reports, store = tmp_path / "reports", tmp_path / ".flakestorm"
+    second = record(reports / "2" / "tapes" / "r-0001.tape", calls=0)
+    first = record(reports / "1" / "tapes" / "r-0001.tape", calls=0)
+    third = record(store / "x.tape", calls=0)
+    (reports / "1" / "report.json").write_text("{}")
+    (reports / "folder.tape").mkdir()
+    assert find([reports, store, reports / "1", tmp_path / "none"]) == [first, second, third]
+    assert find([]) == []
