@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -53,7 +53,7 @@ class Recorded:
     @property
     def edits(self) -> bool:
         """Whether its wire can change what it says."""
-        return self.wire.name not in ("bedrock_invoke", "embeddings") and not self.reply.headers[0][1] == EVENT_STREAM
+        return self.wire.name not in ("bedrock_invoke", "embeddings") and self.reply.headers[0][1] != EVENT_STREAM
 
 
 @cache
@@ -169,6 +169,19 @@ def chunked(data: bytes, *sizes: int) -> Iterator[bytes]:
         size = max(1, sizes[turn % len(sizes)])
         yield data[at : at + size]
         at, turn = at + size, turn + 1
+
+
+Make = Callable[[Call], Reply]
+"""Makes the reply to a request."""
+
+EDITS = {
+    "untouched": Edit(),
+    "cut": Edit(max_tokens=6),
+    "cut at once": Edit(max_tokens=0),
+    "mapped": Edit(text=str.upper),
+    "silent": Edit(text=lambda _: "", drop_tool_calls=True, finish="stop"),
+    "refusing": Edit(text=lambda _: "I cannot do that.", drop_tool_calls=True, finish="stop"),
+}
 
 
 class Fired:

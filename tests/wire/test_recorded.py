@@ -71,7 +71,9 @@ def test_a_reply_of_which_the_index_states_nothing_is_read_all_the_same(exchange
     said = exchange.wire.said(exchange.body, stream=exchange.stream)
     assert (said.error, said.complete) == (None, True)
     if exchange.stream:  # Bedrock's binary stream
-        assert (said.text or said.tool_calls) and said.finish and said.usage
+        assert (said.text or said.tool_calls)
+        assert said.finish
+        assert said.usage
 
 
 @pytest.mark.parametrize("exchange", cassettes(), ids=ids)
@@ -85,7 +87,7 @@ def test_a_request_is_recognised_by_its_own_wire_alone_and_names_its_model(excha
         assert asked.stream or not exchange.stream
     else:
         assert asked.model in model
-    assert asked.turns or not exchange.edits and not exchange.stream
+    assert asked.turns or (not exchange.edits and not exchange.stream)
 
 
 @pytest.mark.parametrize("exchange", [e for e in cassettes() if e.wire.name in CONVERSING], ids=ids)

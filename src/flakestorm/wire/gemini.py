@@ -19,7 +19,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.editing import edited
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
-from flakestorm.wire.gemini_parts import GeminiAnswers, content_text
+from flakestorm.wire.gemini_parts import CallPieces, GeminiAnswers, content_text
 from flakestorm.wire.provider_errors import google_error
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
 from flakestorm.wire.snapshots import SnapshotRewriter, rewrite_whole
@@ -123,7 +123,7 @@ def _tool_result(result: Doc) -> ToolResult:
 def _said(docs: Sequence[Doc], *, ended: bool) -> Said:
     """What these documents say together."""
     text: list[str] = []
-    calls: list[ToolCall] = []
+    calls = CallPieces()
     finish, usage, model, error = None, Usage(), "", None
     for doc in docs:
         model = string(doc.get("modelVersion")) or model
@@ -138,11 +138,10 @@ def _said(docs: Sequence[Doc], *, ended: bool) -> Said:
             if number(candidate.get("index")) in (0, None):
                 content = obj(candidate.get("content"))
                 text.append(content_text(content))
-                parts = objects(content.get("parts"))
-                calls += [_tool_call(part["functionCall"]) for part in parts if obj(part.get("functionCall"))]
+                calls.add(content)
                 finish = string(candidate.get("finishReason")) or finish
     stated = usage if usage != Usage() else None
-    return Said("".join(text), tuple(calls), finish, stated, model, error, ended or finish is not None)
+    return Said("".join(text), calls.calls(), finish, stated, model, error, ended or finish is not None)
 
 
 def _error(doc: Doc) -> str | None:

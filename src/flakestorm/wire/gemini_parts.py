@@ -2,16 +2,22 @@
 
 A text without words that would be left by an edit goes altogether, because the API refuses empty texts when the agent
 sends its history back; unless it carries a thought's signature, which must go back as it came.
+
+A tool call may come in pieces where the agent asked for that (`streamFunctionCallArguments`): one with the name, then
+ones without, whose `partialArgs` say which value of the arguments they go on with. Such a call is not shortened.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
-from flakestorm.wire.shape import Doc, items, number, obj, objects, string
+from flakestorm.wire.base import ToolCall
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, string
 from flakestorm.wire.snapshots import Part, Word
 
-__all__ = ["GeminiAnswer", "GeminiAnswers", "content_text"]
+__all__ = ["CallPieces", "GeminiAnswer", "GeminiAnswers", "content_text"]
 
 _WORDS: dict[Word, str] = {"length": "MAX_TOKENS", "stop": "STOP"}
 
@@ -23,6 +29,59 @@ def content_text(content: Doc) -> str:
 
 def _is_text(part: Doc) -> bool:
     return isinstance(part.get("text"), str) and part.get("thought") is not True
+
+
+class CallPieces:
+    """Puts tool calls together, from whole ones or from the pieces of a stream."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[str, str, Doc]] = []
+
+    def add(self, content: Doc) -> None:
+        """Take the tool calls of a `Content`."""
+        for part in objects(content.get("parts")):
+            call = part.get("functionCall")
+            if not isinstance(call, dict):
+                continue
+            if call.get("name") or not self._calls:
+                self._calls.append((string(call.get("id")), string(call.get("name")), {**obj(call.get("args"))}))
+            for piece in objects(call.get("partialArgs")):
+                _grow(self._calls[-1][2], piece)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls so far."""
+        return tuple(ToolCall(call_id, name, dump(arguments).decode()) for call_id, name, arguments in self._calls)
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[['\"](.+?)['\"]\]")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+_MAX_ITEMS = 10_000
+
+
+def _grow(arguments: Doc, piece: Doc) -> None:
+    """Put one value, or more of a text, where a piece's `jsonPath` says."""
+    steps = [
+        int(index) if index else name or quoted for name, index, quoted in _STEP.findall(string(piece.get("jsonPath")))
+    ]
+    key = next((key for key in _VALUES if key in piece), None)
+    if key is None or not steps or any(isinstance(step, int) and step > _MAX_ITEMS for step in steps):
+        return
+    value = None if key == "nullValue" else piece[key]
+    place: Any = arguments
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(place, list) and isinstance(step, int):
+            place.extend([None] * (step + 1 - len(place)))
+            old = place[step]
+        elif isinstance(place, dict) and isinstance(step, str):
+            old = place.get(step)
+        else:
+            return  # it contradicts what came before
+        if following is None:
+            new = old + value if isinstance(old, str) and isinstance(value, str) else value
+        else:
+            new = old if isinstance(old, dict | list) else [] if isinstance(following, int) else {}
+        place[step] = new
+        place = new
 
 
 class GeminiAnswer:
@@ -91,6 +150,6 @@ class GeminiAnswers:
 
 
 def _part(part: Doc) -> Part:
-    if isinstance(part.get("functionCall"), dict):
-        return Part("call", part, part["functionCall"], "args")
+    if isinstance(call := part.get("functionCall"), dict):
+        return Part("call", part, call, "args", begins=bool(call.get("name")))
     return Part("text" if _is_text(part) else "other", part, part, "text")

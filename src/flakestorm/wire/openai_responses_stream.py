@@ -57,7 +57,7 @@ class ResponsesRewriter:
         self._new: str | None = None  # the mapped text
         self._response: Doc = {}  # as the stream stated it first
         self._next = 0  # number of the item that would come next
-        self._sequence = -1  # number of the last event that went out
+        self._sequence = -1  # number of the last event that went out, where events have numbers
         self._renumbers = False
 
     def event(self, event: Event) -> Iterator[bytes]:
@@ -151,7 +151,8 @@ class ResponsesRewriter:
         self._renumbers = True
         made: list[_Item] = []
         for doc in docs:
-            doc["sequence_number"] = 0  # the right one is known when it goes out
+            if self._sequence >= 0:
+                doc["sequence_number"] = 0  # the right one is known when it goes out
             data = dump(doc)
             made.append((Event(encode(data, name=doc["type"]), data, doc["type"]), parse(data)))
         return made

@@ -46,6 +46,8 @@ class Part:
     entry: Doc
     holder: Doc
     key: str
+    begins: bool = True
+    """False for what goes on with a tool call that began in an earlier document: it is in or out with that call."""
 
     @property
     def said(self) -> str:
@@ -230,6 +232,8 @@ class _Cutter:
 
     def _fits(self, part: Part) -> bool:
         """Whether anything of this part may still be said; shortens it to what may."""
+        if not part.begins:
+            return True
         said = part.said
         if part.kind == "call" or (said and not self._in_text):
             self.meter.part()
