@@ -71,7 +71,7 @@ def test_a_reply_of_which_the_index_states_nothing_is_read_all_the_same(exchange
     said = exchange.wire.said(exchange.body, stream=exchange.stream)
     assert (said.error, said.complete) == (None, True)
     if exchange.stream:  # Bedrock's binary stream
-        assert (said.text or said.tool_calls)
+        assert said.text or said.tool_calls
         assert said.finish
         assert said.usage
 
