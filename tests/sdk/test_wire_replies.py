@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import anthropic
@@ -15,9 +15,8 @@ from flakestorm.core.stream import read
 from flakestorm.wire.anthropic import Anthropic
 from flakestorm.wire.base import Edit, Failure, Said, ToolCall
 from flakestorm.wire.openai_chat import OpenAIChat
-from wire_support import DATA, Recorded, recorded
+from wire_support import DATA, EDITS, Make, Recorded, recorded
 
-Make = Callable[[Call], Reply]
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
 
 
@@ -142,14 +141,6 @@ def test_every_failure_is_retried() -> None:
 
 
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is not at {DATA}")
-EDITS = {
-    "untouched": Edit(),
-    "cut": Edit(max_tokens=6),
-    "cut at once": Edit(max_tokens=0),
-    "mapped": Edit(text=str.upper),
-    "silent": Edit(text=lambda _: "", drop_tool_calls=True, finish="stop"),
-    "refusing": Edit(text=lambda _: "I cannot do that.", drop_tool_calls=True, finish="stop"),
-}
 
 
 def readable(exchange: Recorded) -> bool:

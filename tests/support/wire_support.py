@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,16 @@ from flakestorm.wire.base import Edit, Said, Wire
 from flakestorm.wire.classify import wire_of
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-WIRE_OF_API = {"openai.chat": "openai_chat", "anthropic.messages": "anthropic"}
+WIRE_OF_API = {
+    "openai.chat": "openai_chat",
+    "openai.responses": "openai_responses",
+    "anthropic.messages": "anthropic",
+    "google.generate": "gemini",
+    "bedrock.converse": "bedrock",
+    "bedrock.invoke": "bedrock_invoke",
+    "embeddings": "embeddings",
+}
+EVENT_STREAM = "application/vnd.amazon.eventstream"
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,13 @@ class Recorded:
 
     @property
     def reply(self) -> Reply:
-        kind = "text/event-stream" if self.stream else "application/json"
-        return Reply(self.status, (("content-type", kind),), self.body)
+        sse = EVENT_STREAM if self.wire.name == "bedrock" else "text/event-stream"
+        return Reply(self.status, (("content-type", sse if self.stream else "application/json"),), self.body)
+
+    @property
+    def edits(self) -> bool:
+        """Whether its wire can change what it says."""
+        return self.wire.name not in ("bedrock_invoke", "embeddings") and self.reply.headers[0][1] != EVENT_STREAM
 
 
 @cache
@@ -59,14 +74,12 @@ def _bytes(message: dict[str, Any]) -> bytes:
 
 @cache
 def cassettes() -> tuple[Recorded, ...]:
-    """Every recorded exchange of the protocols that have a wire."""
+    """Every recorded exchange of the index."""
     index = DATA / "wire" / "INDEX.jsonl"
     if not index.exists():
         return ()
     found: list[Recorded] = []
     for row in map(json.loads, index.read_text().splitlines()):
-        if row["api"] not in WIRE_OF_API:
-            continue
         wire = wire_of(WIRE_OF_API[row["api"]])
         assert wire is not None
         exchange = _cassette(DATA / row["file"])["interactions"][row["i"]]
@@ -76,7 +89,7 @@ def cassettes() -> tuple[Recorded, ...]:
         )
         call = Call(request["method"], request["uri"], headers, _bytes(request))
         name = f"{Path(row['file']).parent.name}/{Path(row['file']).stem}#{row['i']}"
-        found.append(Recorded(name, wire, call, row["status"], row["stream"], _bytes(response), row["facts"]))
+        found.append(Recorded(name, wire, call, row["status"], row["stream"], _bytes(response), row.get("facts", {})))
     return tuple(found)
 
 
@@ -91,12 +104,16 @@ def fixtures() -> tuple[Recorded, ...]:
     found: list[Recorded] = []
     for path in sorted(root.rglob("*.json")) + sorted(root.rglob("*.chunks.txt")):
         text = path.read_text()
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()]
         streamed = path.name.endswith(".chunks.txt")
         if '"type":"message_start"' in lines[0] or (not streamed and json.loads(text).get("type") == "message"):
             name = "anthropic"
         elif _is_chat(text) and "vertex" not in str(path):
             name = "openai_chat"
+        elif '"type":"response.created"' in lines[0] or (not streamed and '"object": "response"' in text):
+            name = "openai_responses"
+        elif "candidates" in lines[0][:40] or (not streamed and "candidates" in json.loads(text)):
+            name = "gemini"
         else:
             continue
         wire = wire_of(name)
@@ -110,7 +127,8 @@ def fixtures() -> tuple[Recorded, ...]:
 
 
 def _framed(line: str, wire: str) -> bytes:
-    head = f"event: {json.loads(line)['type']}\n" if wire == "anthropic" else ""
+    kind = re.match(r'\{"type": ?"([^"]+)"', line)  # not by parsing: in one recording a line is damaged
+    head = f"event: {kind[1]}\n" if kind and wire in ("anthropic", "openai_responses") else ""
     return f"{head}data: {line}\n\n".encode()
 
 
@@ -151,6 +169,19 @@ def chunked(data: bytes, *sizes: int) -> Iterator[bytes]:
         size = max(1, sizes[turn % len(sizes)])
         yield data[at : at + size]
         at, turn = at + size, turn + 1
+
+
+Make = Callable[[Call], Reply]
+"""Makes the reply to a request."""
+
+EDITS = {
+    "untouched": Edit(),
+    "cut": Edit(max_tokens=6),
+    "cut at once": Edit(max_tokens=0),
+    "mapped": Edit(text=str.upper),
+    "silent": Edit(text=lambda _: "", drop_tool_calls=True, finish="stop"),
+    "refusing": Edit(text=lambda _: "I cannot do that.", drop_tool_calls=True, finish="stop"),
+}
 
 
 class Fired:

@@ -6,15 +6,42 @@ import pytest
 
 from flakestorm.wire.base import Edit, Said
 from flakestorm.wire.tokens import count_tokens
-from wire_support import DATA, Fired, Recorded, edit_said, recorded
+from wire_support import DATA, Fired, Recorded, edit_bytes, edit_said, recorded
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data is not at {DATA}")
 
-ANSWERS = [exchange for exchange in recorded() if exchange.status == 200]
-LENGTH = {"openai_chat": "length", "anthropic": "max_tokens"}
-ONE_MESSAGE = [exchange for exchange in ANSWERS if exchange.body.count(b"event: message_start") < 2]
-"""Without two hand-made streams that hold two messages: what comes after the first `message_stop` is no answer."""
-STOP = {"openai_chat": "stop", "anthropic": "end_turn"}
+LENGTH = {
+    "openai_chat": "length",
+    "openai_responses": "incomplete",
+    "anthropic": "max_tokens",
+    "gemini": "MAX_TOKENS",
+    "bedrock": "max_tokens",
+}
+STOP = {
+    "openai_chat": "stop",
+    "openai_responses": "completed",
+    "anthropic": "end_turn",
+    "gemini": "STOP",
+    "bedrock": "end_turn",
+}
+NO_ANSWERS = (
+    "text_gets_blocked#1",
+    "background_mode_reasoning_vcr#0",
+    "openai-error.1.chunks.txt",
+    "openai-error.1.json",
+)
+"""A blocked prompt, a response that is still queued, and failures: there is nothing to edit in them."""
+ANSWERS = [
+    exchange
+    for exchange in recorded()
+    if exchange.status == 200 and exchange.edits and not exchange.id.endswith(NO_ANSWERS)
+]
+ONE_MESSAGE = [
+    exchange
+    for exchange in ANSWERS
+    if max(exchange.body.count(b"event: message_start"), exchange.body.count(b"event: response.created")) < 2
+]
+"""Without hand-made streams that hold several messages: what comes after the end of the first is no answer."""
 
 
 def ids(exchange: Recorded) -> str:
@@ -50,7 +77,7 @@ def test_truncation_leaves_a_prefix_and_says_length(exchange: Recorded, limit: i
     if exchange.stream:
         for was, now in zip(before.tool_calls, after.tool_calls, strict=False):
             assert was.arguments.startswith(now.arguments) or now.arguments == "{}"
-    assert after.finish == LENGTH[exchange.wire.name] or before.error
+    assert after.finish == LENGTH[exchange.wire.name] or before.error or not before.complete
     assert (after.model, after.complete, after.error) == (before.model, before.complete, before.error)
     assert (after.usage is None) == (before.usage is None)
     if after.usage and before.usage:
@@ -92,4 +119,12 @@ def test_a_reply_that_becomes_another_text_is_cut_after_it_was_mapped(exchange: 
         Edit(text=lambda _: "one two three four five six", drop_tool_calls=True, max_tokens=3),
     )
     assert said.text == "one two thre"
-    assert said.finish == LENGTH[exchange.wire.name] or said.error
+    assert said.finish == LENGTH[exchange.wire.name] or said.error or not said.complete
+
+
+@pytest.mark.parametrize("exchange", [e for e in recorded() if e.id.endswith(NO_ANSWERS)], ids=ids)
+def test_what_is_no_answer_is_left_alone(exchange: Recorded) -> None:
+    fired = Fired()
+    edit = Edit(text=lambda _: "words", drop_tool_calls=True, max_tokens=0, on_change=fired)
+    assert edit_bytes(exchange.wire, exchange.reply, edit) == exchange.body
+    assert fired.times == 0

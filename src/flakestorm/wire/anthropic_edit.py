@@ -16,11 +16,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_core import from_json
-
 from flakestorm.wire.base import Edit
 from flakestorm.wire.editing import Change
-from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, parse, parse_prefix, string
 from flakestorm.wire.tokens import TokenMeter
 
 __all__ = ["ANSWERS", "Limit", "is_a", "rewrite_body"]
@@ -82,19 +80,11 @@ def _shortened(blocks: list[Any], limit: Limit) -> list[Any]:
             elif block.get("input"):
                 said = dump(block["input"]).decode()
                 if len(taken := limit.take(said)) < len(said):
-                    block["input"] = _readable(taken)
+                    block["input"] = parse_prefix(taken)
         kept.append(block)
         if limit.cut:
             break
     return kept
-
-
-def _readable(prefix: str) -> Doc:
-    """The members of a cut JSON object that are complete."""
-    try:
-        return obj(from_json(prefix, allow_partial=True))
-    except ValueError:
-        return {}
 
 
 class Limit:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from flakestorm.wire.anthropic_edit import ANSWERS, Limit, is_a
 from flakestorm.wire.base import Edit
 from flakestorm.wire.editing import Change, redone, spread
+from flakestorm.wire.numbering import Numbers
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
 from flakestorm.wire.sse import Event, encode
 
@@ -14,35 +15,6 @@ __all__ = ["MessagesRewriter"]
 
 _SAID_IN = {("text", "text_delta"): "text", ("tool_use", "input_json_delta"): "partial_json"}
 _CLOSING = ("message_stop", "message_start", "ping", "error")
-
-
-class _Numbers:
-    """Block numbers, which must stay without gaps when blocks are left out or put in."""
-
-    def __init__(self) -> None:
-        self._shift = 0
-        self._shifts: dict[int, int] = {}
-        self.dropped: set[int] = set()
-
-    def start(self, index: int) -> int:
-        """A block begins: the number it goes out with."""
-        self.dropped.discard(index)
-        self._shifts[index] = self._shift
-        return index + self._shift
-
-    def drop(self, index: int) -> None:
-        """A block begins that is left out."""
-        self.dropped.add(index)
-        self._shift -= 1
-
-    def insert(self, before: int) -> int:
-        """The number of a block put in before this one."""
-        self._shift += 1
-        return before + self._shift - 1
-
-    def now(self, index: int) -> int:
-        """The number a block that has begun goes out with."""
-        return index + self._shifts.get(index, 0)
 
 
 _Item = tuple[Event, Doc | None]
@@ -53,7 +25,7 @@ class MessagesRewriter:
 
     def __init__(self, edit: Edit, change: Change) -> None:
         self._edit, self._change = edit, change
-        self._limit, self._numbers = Limit(edit), _Numbers()
+        self._limit, self._numbers = Limit(edit), Numbers()
         self._kinds: dict[int, str] = {}  # of the blocks that have begun
         self._open: int | None = None  # the block that was cut and still has to end
         self._held: list[_Item] = []
@@ -91,7 +63,7 @@ class MessagesRewriter:
         spoken = [at for at in starts if is_a(_block(held[at][1]), "text")]
         ends = [at for at, (_, doc) in enumerate(held) if obj(doc).get("type") in ("message_delta", "message_stop")]
         place = (spoken or starts or ends or [len(held)])[0]
-        numbers, out = _Numbers(), list[_Item]()
+        numbers, out = Numbers(), list[_Item]()
         for at, (event, doc) in enumerate(held):
             if at == place and new:
                 before = _index(doc) if doc is not None and at in starts else self._next

@@ -19,11 +19,25 @@ from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Kind, Sites
 from flakestorm.wire.anthropic import Anthropic
 from flakestorm.wire.base import Wire
+from flakestorm.wire.bedrock import Bedrock, BedrockInvoke
+from flakestorm.wire.embeddings import Embeddings
+from flakestorm.wire.gemini import Gemini
+from flakestorm.wire.ollama import Ollama
 from flakestorm.wire.openai_chat import OpenAIChat
+from flakestorm.wire.openai_responses import OpenAIResponses
 
 __all__ = ["UNNAMED", "WIRES", "classify", "host_name", "url_matches", "wire_of"]
 
-WIRES: tuple[Wire, ...] = (OpenAIChat(), Anthropic())
+WIRES: tuple[Wire, ...] = (
+    OpenAIChat(),
+    OpenAIResponses(),
+    Anthropic(),
+    Gemini(),
+    Ollama(),
+    Bedrock(),
+    BedrockInvoke(),
+    Embeddings(),
+)
 """Every protocol that is understood, in the order in which they are asked whether a call is theirs."""
 
 UNNAMED = "unknown"

@@ -17,8 +17,9 @@ from typing import Protocol
 from flakestorm.core.call import PULL, Chunks, Reply, header, without_headers
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
+from flakestorm.wire.frames import Framer, Framing, sse_framing
 from flakestorm.wire.shape import Doc, dump
-from flakestorm.wire.sse import Event, Parser, looks_like_sse
+from flakestorm.wire.sse import Event
 
 __all__ = ["Change", "Rewriter", "edited", "redone", "spread"]
 
@@ -53,7 +54,13 @@ class Rewriter(Protocol):
 
 
 def edited(
-    reply: Reply, edit: Edit, *, body: Callable[[bytes, Change], bytes], events: Callable[[Change], Rewriter]
+    reply: Reply,
+    edit: Edit,
+    *,
+    body: Callable[[bytes, Change], bytes],
+    events: Callable[[Change], Rewriter],
+    announced_as: str = "text/event-stream",
+    framing: Framing = sse_framing,
 ) -> Reply:
     """The reply with an edit applied on its way out; the same object where there is nothing to edit.
 
@@ -62,11 +69,13 @@ def edited(
         edit: the change. One that asks for nothing does nothing.
         body: rewrites a whole body; gives back the very bytes it got when nothing is to be altered.
         events: makes the rewriter of one stream.
+        announced_as: media type under which this protocol streams. Streams of another type are not its answers.
+        framing: how a stream of this protocol is told from a document, and taken apart.
     """
     if reply.status >= 400 or not _asks(edit) or (plain := decoded(reply)) is None:
         return reply
     kind = (header(plain.headers, "content-type") or "").partition(";")[0].strip().lower()
-    announced = kind == "text/event-stream"
+    announced = kind == announced_as
     if plain.streamed and not announced:  # another kind of stream, which holding back would only delay
         return reply
 
@@ -80,8 +89,8 @@ def edited(
             if start:
                 yield start
             raise
-        if looks_like_sse(start, stream=announced):
-            yield from _each(start, events(change), change)
+        if (framer := framing(start, kind)) is not None:
+            yield from _each(start, framer, events(change), change)
         else:
             yield from _all(start, lambda data: body(data, change))
 
@@ -106,9 +115,9 @@ def _asks(edit: Edit) -> bool:
     return edit.max_tokens is not None or edit.text is not None or edit.drop_tool_calls or edit.finish is not None
 
 
-def _each(start: bytes, rewriter: Rewriter, change: Change) -> Chunks:
+def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> Chunks:
     """A stream: what comes in goes out at once, as far as the rewriter lets it."""
-    parser, chunk = Parser(), start
+    chunk = start
     while True:
         if out := b"".join(raw for event in parser.feed(chunk) for raw in rewriter.event(event)):
             yield out

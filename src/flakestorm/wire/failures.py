@@ -11,7 +11,7 @@ from flakestorm.wire.shape import Doc, dump
 __all__ = ["error_reply", "request_token", "retry_headers"]
 
 
-def error_reply(status: int, document: Doc, *headers: tuple[str, str]) -> Reply:
+def error_reply(status: int, document: Doc | list[Doc], *headers: tuple[str, str]) -> Reply:
     """A whole JSON reply with these further headers."""
     body = dump(document)
     common = (("content-type", "application/json"), ("content-length", str(len(body))))

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.editing import edited
-from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.openai_chat_edit import ChatRewriter, rewrite_body
 from flakestorm.wire.openai_chat_parts import Fragments, content_text, function_of
+from flakestorm.wire.provider_errors import openai_error
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
 from flakestorm.wire.sse import DONE, events, looks_like_sse
 
@@ -73,23 +73,8 @@ class OpenAIChat:
         return _said_stream(body) if looks_like_sse(body, stream=stream) else _said_whole(body)
 
     def failure(self, failure: Failure, call: Call) -> Reply:
-        """The error OpenAI answers with. `timeout` is its front end's 504, the others its API's own."""
-        usual_status, usual_message, kind, code = _FAILURES[failure.kind]
-        wait = _go_duration(failure.retry_after_ms or 0)
-        model = self.model_of(call) or "this model"
-        message = failure.message or usual_message.format(model=model, wait=wait)
-        headers = [("x-request-id", f"req_{request_token(call)}"), *retry_headers(failure.retry_after_ms)]
-        if failure.kind == "rate_limit":
-            headers += [
-                ("x-ratelimit-limit-requests", "500"),
-                ("x-ratelimit-limit-tokens", "30000"),
-                ("x-ratelimit-remaining-requests", "0"),
-                ("x-ratelimit-remaining-tokens", "29000"),
-                ("x-ratelimit-reset-requests", wait),
-                ("x-ratelimit-reset-tokens", "2s"),
-            ]
-        error = {"message": message, "type": kind, "param": None, "code": code}
-        return error_reply(failure.status or usual_status, {"error": error}, *headers)
+        """The error OpenAI answers with."""
+        return openai_error(failure, model=self.model_of(call) or "this model", call=call)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_chat_edit`."""
@@ -99,40 +84,6 @@ class OpenAIChat:
             body=lambda data, change: rewrite_body(data, edit, change),
             events=lambda change: ChatRewriter(edit, change),
         )
-
-
-_FAILURES: dict[str, tuple[int, str, str, str | int | None]] = {
-    # kind: status, message, type, code, as they were seen in the wild
-    "rate_limit": (
-        429,
-        "Rate limit reached for {model} on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again "
-        "in {wait}. Visit https://platform.openai.com/account/rate-limits to learn more.",
-        "requests",
-        "rate_limit_exceeded",
-    ),
-    "overloaded": (
-        503,
-        "Our servers are currently overloaded. Please try again later.",
-        "service_unavailable_error",
-        "server_is_overloaded",
-    ),
-    "server_error": (
-        500,
-        "The server had an error while processing your request. Sorry about that!",
-        "server_error",
-        None,
-    ),
-    "timeout": (504, "Gateway timeout.", "cf_gateway_timeout", 504),
-}
-
-
-def _go_duration(duration_ms: int) -> str:
-    """Milliseconds as OpenAI writes durations: `50ms`, `1.5s`, `6m0s`."""
-    if duration_ms < 1000:
-        return f"{duration_ms}ms"
-    minutes, rest_ms = divmod(duration_ms, 60_000)
-    seconds = f"{rest_ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
-    return f"{minutes}m{seconds}" if minutes else seconds
 
 
 def _tool_calls(message: Doc) -> tuple[ToolCall, ...]:

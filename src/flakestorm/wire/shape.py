@@ -11,8 +11,9 @@ import json
 from typing import Any
 
 import orjson
+from pydantic_core import from_json
 
-__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "parse", "string"]
+__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "parse", "parse_prefix", "string"]
 
 Doc = dict[str, Any]
 """A JSON object."""
@@ -25,6 +26,14 @@ def parse(data: bytes) -> Doc | None:
     except orjson.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def parse_prefix(text: str) -> Doc:
+    """The members of a JSON object that are complete in this first part of its text."""
+    try:
+        return obj(from_json(text, allow_partial=True))
+    except ValueError:
+        return {}
 
 
 def dump(value: object) -> bytes:

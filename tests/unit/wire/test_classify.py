@@ -37,6 +37,27 @@ def identity(call: Call) -> tuple[str, str, str]:
         (OPENAI, CHAT, ("llm", "gpt-4o", "openai_chat")),
         ("https://api.anthropic.com/v1/messages", b'{"model":"c","messages":[]}', ("llm", "c", "anthropic")),
         ("http://127.0.0.1:1/v1/chat/completions", b'{"messages":[]}', ("llm", UNNAMED, "openai_chat")),
+        ("https://api.openai.com/v1/responses", b'{"model":"o","input":"hi"}', ("llm", "o", "openai_responses")),
+        (
+            "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse&key=k",
+            b'{"contents":[]}',
+            ("llm", "gemini-2.5-flash", "gemini"),
+        ),
+        ("http://127.0.0.1:11434/api/chat", b'{"model":"qwen3:8b","messages":[]}', ("llm", "qwen3:8b", "ollama")),
+        (
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/us.amazon.nova-lite-v1%3A0/converse-stream",
+            b'{"messages":[]}',
+            ("llm", "us.amazon.nova-lite-v1:0", "bedrock"),
+        ),
+        (
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/amazon.titan-embed/invoke",
+            b'{"inputText":"x"}',
+            ("llm", "amazon.titan-embed", "bedrock_invoke"),
+        ),
+        ("https://api.openai.com/v1/embeddings", b'{"model":"e3","input":"x"}', ("llm", "e3", "embeddings")),
+        ("https://my.test/api/chat", b'{"messages":[]}', ("http", "my.test", "")),
+        ("https://my.test/survey/responses", b'{"answers":[1]}', ("http", "my.test", "")),
+        ("https://my.test/model/7/invoke", b"{}", ("http", "my.test", "")),
         ("https://api.openai.com/v1/models", b"", ("http", "api.openai.com", "")),
         ("https://api.test/search?q=1", b"", ("http", "api.test", "")),
         ("https://api.test:8443/search", b"", ("http", "api.test:8443", "")),
@@ -138,7 +159,17 @@ def test_a_service_is_named_by_its_host(url: str, name: str) -> None:
 
 
 def test_wires_are_found_by_name() -> None:
-    assert {wire.name: wire for wire in WIRES} == {name: wire_of(name) for name in ("openai_chat", "anthropic")}
+    names = (
+        "openai_chat",
+        "openai_responses",
+        "anthropic",
+        "gemini",
+        "ollama",
+        "bedrock",
+        "bedrock_invoke",
+        "embeddings",
+    )
+    assert {wire.name: wire for wire in WIRES} == {name: wire_of(name) for name in names}
     assert wire_of("") is None
     assert wire_of("morse") is None
 

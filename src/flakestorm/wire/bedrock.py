@@ -1,0 +1,242 @@
+"""Amazon Bedrock: Converse, and everything that is invoked in a model's own protocol.
+
+Converse is understood whole. Its stream is a binary event stream (`eventstream`): it is read, but it passes through as
+it is, so faults that change an answer do not fire there. `invoke` carries the protocol of whichever model is behind it;
+such a call has its model's name and passes through unread. Errors can be played on all of them.
+
+The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
+runs itself (`server_tool_use`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from flakestorm.core.call import Call, Reply, header
+from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.editing import edited
+from flakestorm.wire.eventstream import messages
+from flakestorm.wire.provider_errors import aws_error
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, parse, string
+from flakestorm.wire.snapshots import Part, SnapshotRewriter, Word, rewrite_whole
+
+__all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
+
+_WORDS: dict[Word, str] = {"length": "max_tokens", "stop": "end_turn"}
+_CONVERSE = re.compile(r"/model/([^/]+)/converse(?:-stream)?/?$")
+_INVOKE = re.compile(r"/model/([^/]+)/invoke(?:-with-(?:bidirectional-|response-)?stream)?/?$")
+
+
+class Bedrock:
+    """The `bedrock` wire, which is Converse. It holds no state; one object serves every run."""
+
+    name = "bedrock"
+
+    def model_of(self, call: Call) -> str | None:
+        """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
+        asked = _CONVERSE.search(call.url.partition("?")[0]) if call.method == "POST" else None
+        if asked is None or not isinstance((parse(call.body) or {}).get("messages"), list):
+            return None
+        return unquote(asked[1])
+
+    def recognises(self, call: Call) -> bool:
+        """Whether this is a POST to `/model/MODEL/converse` or `.../converse-stream` with messages in it."""
+        return self.model_of(call) is not None
+
+    def asked(self, body: bytes) -> Asked:
+        """Read a request body. It states neither the model nor whether to stream: both are in the URL."""
+        doc = parse(body) or {}
+        names: dict[str, str] = {}  # call id -> tool, to name the results, which only quote the id
+        system = _text(doc.get("system"))
+        turns = [Turn("system", system)] if system else []
+        for message in objects(doc.get("messages")):
+            blocks = objects(message.get("content"))
+            calls = tuple(_tool_call(block["toolUse"]) for block in blocks if _is_call(block))
+            names.update((call.id, call.name) for call in calls)
+            results = tuple(_tool_result(obj(block["toolResult"]), names) for block in blocks if "toolResult" in block)
+            turns.append(Turn(string(message.get("role")), _text(blocks), calls, results))
+        specs = [obj(tool.get("toolSpec")) for tool in objects(obj(doc.get("toolConfig")).get("tools"))]
+        return Asked(turns=tuple(turns), tools=tuple(name for spec in specs if (name := string(spec.get("name")))))
+
+    def said(self, body: bytes, *, stream: bool) -> Said:
+        """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
+        doc = parse(body)
+        if doc is None:
+            return _said_stream(body) if stream or body.startswith(b"\0") else Said(complete=False)
+        blocks = objects(obj(obj(doc.get("output")).get("message")).get("content"))
+        usage = obj(doc.get("usage"))
+        return Said(
+            text=_text(blocks),
+            tool_calls=tuple(_tool_call(block["toolUse"]) for block in blocks if _is_call(block)),
+            finish=string(doc.get("stopReason")) or None,
+            usage=Usage(number(usage.get("inputTokens")), number(usage.get("outputTokens"))) if usage else None,
+            error=None if "output" in doc else _error(doc),
+        )
+
+    def failure(self, failure: Failure, call: Call) -> Reply:
+        """The exception Amazon answers with."""
+        return aws_error(failure, call=call)
+
+    def edit(self, reply: Reply, edit: Edit) -> Reply:
+        """A whole reply with its meaning changed: see `snapshots`. A stream is left as it is."""
+        return edited(
+            reply,
+            edit,
+            body=lambda data, change: rewrite_whole(data, edit, change, ConverseAnswers()),
+            events=lambda change: SnapshotRewriter(edit, change, ConverseAnswers()),
+        )
+
+
+class BedrockInvoke:
+    """The `bedrock_invoke` wire: a named call whose bodies are the model's own affair."""
+
+    name = "bedrock_invoke"
+
+    def model_of(self, call: Call) -> str | None:
+        """The model this call asks for, None if it is not an invocation of Bedrock.
+
+        The path alone would fit other services, so the host must be Bedrock's, or the signature made for it.
+        """
+        asked = _INVOKE.search(call.url.partition("?")[0]) if call.method == "POST" else None
+        if asked is None:
+            return None
+        signed = "/bedrock/aws4_request" in (header(call.headers, "authorization") or "")
+        return unquote(asked[1]) if signed or "bedrock" in urlsplit(call.url).netloc.lower() else None
+
+    def recognises(self, call: Call) -> bool:
+        """Whether this is a POST to `/model/MODEL/invoke` or one of its streaming forms, at Bedrock."""
+        return self.model_of(call) is not None
+
+    def asked(self, body: bytes) -> Asked:
+        """Nothing: the body is not read."""
+        return Asked()
+
+    def said(self, body: bytes, *, stream: bool) -> Said:
+        """Nothing but an error: the body is not read."""
+        doc = parse(body) or {}
+        return Said(error=_error(doc) if doc.keys() == {"message"} else None)
+
+    def failure(self, failure: Failure, call: Call) -> Reply:
+        """The exception Amazon answers with."""
+        return aws_error(failure, call=call)
+
+    def edit(self, reply: Reply, edit: Edit) -> Reply:
+        """The reply as it is."""
+        return reply
+
+
+class ConverseAnswer:
+    """The answer of Converse; see `snapshots.Answer`. Empty texts go, because the API refuses them in a history."""
+
+    index = 0
+
+    def __init__(self, doc: Doc) -> None:
+        self._doc = doc
+        self._message: Doc = doc["output"]["message"]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Its blocks, in order."""
+        return [_part(block) for block in objects(self._message.get("content"))]
+
+    def keep(self, parts: Sequence[Part]) -> None:
+        """Leave only these blocks."""
+        kept = {id(part.entry) for part in parts if part.kind != "text" or part.said}
+        self._message["content"] = [block for block in items(self._message.get("content")) if id(block) in kept]
+
+    def say(self, text: str) -> None:
+        """Put in this text before the first tool call."""
+        blocks: list[Any] = items(self._message.get("content"))
+        calls = [at for at, block in enumerate(blocks) if _is_call(obj(block))]
+        place = calls[0] if calls else len(blocks)
+        self._message["content"] = [*blocks[:place], {"text": text}, *blocks[place:]]
+
+    @property
+    def finish(self) -> str | None:
+        """Its `stopReason`."""
+        return string(self._doc.get("stopReason")) or None
+
+    @finish.setter
+    def finish(self, word: str) -> None:
+        self._doc["stopReason"] = word
+
+
+class ConverseAnswers:
+    """The one answer of a Converse document; see `snapshots.Answers`."""
+
+    words = _WORDS
+
+    def __call__(self, doc: Doc) -> Sequence[ConverseAnswer]:
+        """The answer in a document; none in an error."""
+        return [ConverseAnswer(doc)] if isinstance(obj(doc.get("output")).get("message"), dict) else []
+
+    def limit(self, doc: Doc, tokens: int) -> bool:
+        """Count no more output tokens than this."""
+        usage = obj(doc.get("usage"))
+        output = number(usage.get("outputTokens"))
+        if output is None or output <= tokens:
+            return False
+        usage["outputTokens"] = tokens
+        if (total := number(usage.get("totalTokens"))) is not None:
+            usage["totalTokens"] = total - (output - tokens)
+        return True
+
+
+def _is_call(block: Doc) -> bool:
+    return isinstance(block.get("toolUse"), dict) and block["toolUse"].get("type") != "server_tool_use"
+
+
+def _part(block: Doc) -> Part:
+    if _is_call(block):
+        return Part("call", block, block["toolUse"], "input")
+    return Part("text" if isinstance(block.get("text"), str) else "other", block, block, "text")
+
+
+def _text(blocks: object) -> str:
+    return "".join(string(block.get("text")) for block in objects(blocks))
+
+
+def _tool_call(use: Doc) -> ToolCall:
+    return ToolCall(string(use.get("toolUseId")), string(use.get("name")), dump(use.get("input") or {}).decode())
+
+
+def _tool_result(result: Doc, names: dict[str, str]) -> ToolResult:
+    call_id = string(result.get("toolUseId"))
+    content = objects(result.get("content"))
+    said = [string(part.get("text")) if "text" in part else dump(part.get("json")).decode() for part in content]
+    return ToolResult(call_id, names.get(call_id, ""), "".join(said))
+
+
+def _error(doc: Doc) -> str | None:
+    return string(doc.get("message")) or string(doc.get("Message")) or None
+
+
+def _said_stream(body: bytes) -> Said:
+    text: list[str] = []
+    calls: dict[int, tuple[Doc, list[str]]] = {}  # block -> how the call began, pieces of its input
+    finish, usage, error = None, None, None
+    for kind, payload in messages(body):
+        doc = parse(payload) or {}
+        index, delta = number(doc.get("contentBlockIndex")) or 0, obj(doc.get("delta"))
+        begun = obj(doc.get("start"))
+        if kind == "contentBlockStart" and _is_call(begun):
+            calls[index] = begun["toolUse"], []
+        elif kind == "contentBlockDelta":
+            text.append(string(delta.get("text")))
+            if index in calls:
+                calls[index][1].append(string(obj(delta.get("toolUse")).get("input")))
+        elif kind == "messageStop":
+            finish = string(doc.get("stopReason")) or None
+        elif kind == "metadata":
+            counted = obj(doc.get("usage"))
+            usage = Usage(number(counted.get("inputTokens")), number(counted.get("outputTokens")))
+        elif kind.endswith(("Exception", "Error")):
+            error = error or _error(doc) or kind
+    found = (
+        ToolCall(string(use.get("toolUseId")), string(use.get("name")), "".join(pieces) or "{}")
+        for use, pieces in calls.values()
+    )
+    return Said("".join(text), tuple(found), finish, usage, "", error, usage is not None)
