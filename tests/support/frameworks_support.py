@@ -31,8 +31,8 @@ FOUND = {"to": "Oslo", "flights": 3}
 SEATS = "7 free"
 CHAT, SEATS_PATH = "/v1/chat/completions", "/seats"
 OLLAMA_CHAT = "/api/chat"
-GEMINI = "/v1beta/models/gemini-2.5-flash:generateContent"
-GEMINI_STREAM = "/v1beta/models/gemini-2.5-flash:streamGenerateContent"
+GEMINI = "/v1/models/gemini-2.5-flash:generateContent"
+GEMINI_STREAM = "/v1/models/gemini-2.5-flash:streamGenerateContent"
 
 
 @contextmanager
@@ -136,7 +136,11 @@ def _ollama(request: Request) -> Canned:
     message: dict[str, object] = {"role": "assistant", "content": ANSWER}
     if asked.get("tools") and results < 2:
         _, name, arguments = _asks(results)
-        message = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
+        message = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": name, "arguments": arguments}}],
+        }
     return document(ollama_reply(message))
 
 

@@ -12,7 +12,5 @@ TOOLS = [search]
 
 def answer(text):
     model = OpenAIModel("gpt-4o", api_base=f"{os.environ['UPSTREAM_URL']}/v1", api_key="test")
-    agent = ToolCallingAgent(
-        [search, seats], model, max_steps=5, verbosity_level=LogLevel.OFF, max_tool_threads=1
-    )
+    agent = ToolCallingAgent([search, seats], model, max_steps=5, verbosity_level=LogLevel.OFF, max_tool_threads=1)
     return agent.run(text)
