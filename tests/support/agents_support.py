@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from aiohttp import web
@@ -56,10 +57,30 @@ class FakeChannel:
         self.closed = True
 
 
+class FakeTool:
+    """A function that says on whose line it was called; wrapped unless it can be held from within."""
+
+    def __init__(self, name: str, function: Callable[..., Any], *, pairs: bool) -> None:
+        self.name, self.pairs, self.released = name, pairs, 0
+        self.function = function if isinstance(function, FunctionType) else lambda *args: (name, function(*args))
+
+    def release(self) -> None:
+        self.released += 1
+
+
 class FakeBoundary:
     def __init__(self) -> None:
+        self.held: list[FakeTool] = []
         self.channels: list[FakeChannel] = []
         self.envs: list[Mapping[str, str]] = []
+
+    @property
+    def tools(self) -> list[str]:
+        return [tool.name for tool in self.held]
+
+    def tool(self, name: str, function: Callable[..., Any], *, pairs: bool = False) -> FakeTool:
+        self.held.append(FakeTool(name, function, pairs=pairs))
+        return self.held[-1]
 
     def line(self, run: str, pipeline: Interceptor | None = None) -> FakeLine:
         return FakeLine(run)

@@ -67,6 +67,11 @@ class FakeLine:
 
 
 class FakeBoundary:
+    tools: Sequence[str] = ()
+
+    def tool(self, name: str, function: Callable[..., object], *, pairs: bool = False) -> None:
+        raise AssertionError("no functions are held here")
+
     def line(self, run: str, pipeline: Interceptor) -> FakeLine:
         return FakeLine(run, pipeline)
 

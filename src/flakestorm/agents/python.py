@@ -1,4 +1,4 @@
-"""Agents that are Python callables in this process."""
+"""Agents in this process: Python callables, and whatever an adapter makes one of."""
 
 from __future__ import annotations
 
@@ -14,45 +14,78 @@ from flakestorm.agents.loading import importing_from, last_frames, load_object
 from flakestorm.agents.reading import ResponsePath, read_value
 from flakestorm.agents.reset import Reset
 from flakestorm.agents.threads import in_thread
+from flakestorm.agents.tools import hold_tools
+from flakestorm.config.model import Agent as Settings
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
-from flakestorm.engine.ports import Line
+from flakestorm.engine.ports import Boundary, Line
 from flakestorm.errors import AgentUnreachable, Misuse
 
-__all__ = ["PythonAgent"]
+__all__ = ["Adapt", "PythonAgent", "as_callable"]
+
+Ask = Callable[[str], Any]
+"""From the input to what the agent answers, or to an awaitable of it."""
+
+Adapt = Callable[[Any, Settings], Ask]
+"""Makes what `agent.endpoint` names something to ask. Raises AgentUnreachable if that cannot be."""
+
+
+def as_callable(found: Any, agent: Settings) -> Ask:
+    """A function or an object that can be called; an object with an `invoke` method stands for that method.
+
+    Raises:
+        AgentUnreachable: it is neither.
+    """
+    if inspect.isclass(found):
+        raise AgentUnreachable(f"agent.endpoint: {agent.endpoint} is a class; name a function or an instance of it")
+    if not callable(found):
+        found = getattr(found, "invoke", found)
+    if not callable(found):
+        raise AgentUnreachable(
+            f"agent.endpoint: {agent.endpoint} is of type {type(found).__name__} and cannot be called"
+        )
+    function: Ask = found
+    return function
 
 
 class PythonAgent:
     """A callable named `module:function`, from text to text (or to anything `response_path` and the usual keys read).
 
-    An async callable runs in the event loop; a sync one in a thread of its own, with the run's context. An object with
-    an `invoke` method stands for that method. When `agent.timeout` passes, the answer is a time-out; an async callable
-    is cancelled, but nothing can end a thread: a sync one goes on in the background until it returns.
+    An async callable runs in the event loop; a sync one in a thread of its own, with the run's context. When
+    `agent.timeout` passes, the answer is a time-out; an async callable is cancelled, but nothing can end a thread: a
+    sync one goes on in the background until it returns.
+
+    Calls of the functions in `agent.tools` cross the boundary as tools from `start` to `close`.
 
     Args:
         config: the whole configuration.
+        boundary: holds the agent's tools.
+        adapt: makes the named object something to ask.
     """
 
-    def __init__(self, config: Config) -> None:
-        self._agent = config.agent
+    def __init__(self, config: Config, boundary: Boundary, *, adapt: Adapt = as_callable) -> None:
+        self._agent, self._boundary, self._adapt = config.agent, boundary, adapt
         self._folder = Path(config.folder).absolute()
         self._path = None if self._agent.response_path is None else ResponsePath(self._agent.response_path)
         self._reset = Reset(self._agent, self._folder)
-        self._function: Callable[[str], Any] | None = None
+        self._function: Ask | None = None
         self._open = ExitStack()
 
     async def start(self) -> None:
-        """Import the callable.
+        """Import the tools and hold them, and import the agent.
 
         Raises:
-            AgentUnreachable: it cannot be imported, or is not something to call with a text.
-            ConfigError: `endpoint` is not of the form `module:function`.
+            AgentUnreachable: something cannot be imported, or is not what it should be.
+            ConfigError: `endpoint` or `tools` is not of the form `module:name`.
         """
         if self._function is not None:
             return
         self._open.enter_context(importing_from(self._folder))
         try:
-            self._function = self._load(self._agent.endpoint)
+            if self._agent.tools is not None:
+                self._open.enter_context(hold_tools(self._agent.tools, self._folder, self._boundary))
+            found = load_object(self._agent.endpoint, folder=self._folder, key="agent.endpoint")
+            self._function = self._adapt(found, self._agent)
             await self._reset.start()
         except BaseException:
             await self.close()
@@ -72,21 +105,10 @@ class PythonAgent:
         return Answer(output, latency_ms=latency_ms)
 
     async def close(self) -> None:
-        """Let go of the import path."""
+        """Let go of the tools and of the import path."""
         self._function = None
         await self._reset.close()
         self._open.close()
-
-    def _load(self, name: str) -> Callable[[str], Any]:
-        found = load_object(name, folder=self._folder, key="agent.endpoint")
-        if inspect.isclass(found):
-            raise AgentUnreachable(f"agent.endpoint: {name} is a class; name a function or an instance of it")
-        if not callable(found):
-            found = getattr(found, "invoke", found)
-        if not callable(found):
-            raise AgentUnreachable(f"agent.endpoint: {name} is of type {type(found).__name__} and cannot be called")
-        function: Callable[[str], Any] = found
-        return function
 
     async def _call(self, prompt: str, line: Line) -> str | AgentError:
         limit = asyncio.timeout(self._agent.timeout / 1000)

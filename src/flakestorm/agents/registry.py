@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from flakestorm.agents.command import CommandAgent
 from flakestorm.agents.http import HttpAgent
+from flakestorm.agents.langchain import as_runnable
 from flakestorm.agents.python import PythonAgent
 from flakestorm.config.model import Config
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["Factory", "Order", "agents", "make"]
 
@@ -36,16 +37,12 @@ Factory = Callable[[Order], Agent]
 
 agents: Registry[Factory] = Registry("agent type", "flakestorm.agents")
 agents.add("http")(lambda order: HttpAgent(order.config, order.boundary, concurrency=order.concurrency))
-agents.add("python")(lambda order: PythonAgent(order.config))
+agents.add("python")(lambda order: PythonAgent(order.config, order.boundary))
+agents.add("langchain")(lambda order: PythonAgent(order.config, order.boundary, adapt=as_runnable))
 agents.add("command")(lambda order: CommandAgent(order.config, order.boundary))
 
-
-@agents.add("langchain")
-def _langchain(_: Order) -> Agent:
-    raise Misuse(
-        "agent.type 'langchain' is not available in this version; use type: python with a function that calls "
-        "ainvoke on the runnable"
-    )
+_ELSEWHERE = ("http", "command")
+"""Types whose functions run in another process, where no wrapper of ours can reach them."""
 
 
 def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
@@ -60,7 +57,12 @@ def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
         ConfigError: the `agent` block cannot be used as it is.
         Misuse: its type is unknown, or it asks for something this version does not have.
     """
-    for key in ("tools", "mcp"):
-        if getattr(config.agent, key):
-            raise Misuse(f"agent.{key} is not available in this version; leave it out to go on without it")
+    if config.agent.mcp:
+        raise Misuse("agent.mcp is not available in this version; leave it out to go on without it")
+    if config.agent.tools and config.agent.type in _ELSEWHERE:
+        raise ConfigError(
+            f"functions can be held in this process only, and an agent of type {config.agent.type!r} has its own; "
+            "name its HTTP tools in boundary.tools, or give tool faults where: result",
+            key="agent.tools",
+        )
     return agents.get(config.agent.type)(Order(config, boundary, concurrency))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from flakestorm.boundary import inprocess
 from flakestorm.boundary.channel import Channel, open_channel
 from flakestorm.boundary.gateway import Gateway
+from flakestorm.boundary.seams.functions import Held, hold
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.pipeline import Interceptor
 
@@ -32,6 +34,22 @@ class Hub:
         self._gateway: Gateway | None = None
         self._starting = asyncio.Lock()  # the first instances are launched side by side, and share one gateway
         self._installed = False
+        self._tools: dict[str, list[Held]] = {}
+
+    @property
+    def tools(self) -> Sequence[str]:
+        """Names of the tools whose functions are or were held."""
+        return tuple(self._tools)
+
+    def tool(self, name: str, function: Callable[..., Any], *, pairs: bool = False) -> Held:
+        """Hold a function of the agent's as a tool; see `hold`. It is let go of by `close` at the latest.
+
+        Raises:
+            Misuse: it is held already, as another tool.
+        """
+        held = hold(name, function, pairs=pairs)
+        self._tools.setdefault(name, []).append(held)
+        return held
 
     def line(self, run: str, pipeline: Interceptor) -> Crossing:
         """Open the crossing of one run."""
@@ -62,7 +80,10 @@ class Hub:
         return open_channel(await self.gateway(), env, self._environ)
 
     async def close(self) -> None:
-        """Stop the gateway and take the seams out."""
+        """Stop the gateway, take the seams out and let go of the tools."""
+        for tools in self._tools.values():
+            for held in tools:
+                held.release()
         if self._installed:
             self._installed = False
             inprocess.uninstall()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flakestorm.core.answer import Answer
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Agent", "Boundary", "Channel", "Executor", "Line", "World"]
+__all__ = ["Agent", "Boundary", "Channel", "Executor", "HeldTool", "Line", "World"]
 
 T = TypeVar("T")
 
@@ -53,8 +53,40 @@ class Channel(Protocol):
         ...
 
 
+class HeldTool(Protocol):
+    """A function of the agent's that is a tool, while its calls cross."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What the agent must call: the function itself where it could be held from within, else a wrapper to put in
+        its place."""
+        ...
+
+    def release(self) -> None:
+        """Let go of it; more than once does no harm."""
+        ...
+
+
 class Boundary(Protocol):
     """Everything that can hold an agent's boundary: the gateway and the in-process seams."""
+
+    @property
+    def tools(self) -> Sequence[str]:
+        """Names of the tools whose calls are sure to be seen, because their functions are held in process."""
+        ...
+
+    def tool(self, name: str, function: Callable[..., Any], *, pairs: bool = False) -> HeldTool:
+        """From now on, calls of this function made on a run's line cross as calls of the tool `name`.
+
+        Args:
+            name: the tool's.
+            function: a function, method or other callable, sync or async.
+            pairs: it returns pairs of which only the first is what the tool says.
+
+        Raises:
+            Misuse: it is held already, as another tool.
+        """
+        ...
 
     def line(self, run: str, pipeline: Interceptor) -> Line:
         """Open the crossing of one run."""

@@ -61,7 +61,7 @@ class Runner:
         tools: (name, URL glob) pairs that name plain-HTTP tools.
         listener: is told when runs start and finish.
         concurrency: how many runs may be under way at once.
-        visible: names (globs) of the tools that some seam is known to see.
+        visible: names (globs) of the tools that some seam is known to see, beside those the boundary holds in process.
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
     """
 
@@ -125,7 +125,7 @@ class Runner:
             chaos=trial.scenario.chaos,
             ledger=ledger,
             exchanges=recorder.exchanges,
-            visible=self.visible,
+            visible=(*self.visible, *self.boundary.tools),
         )
         result = RunResult(
             id=trial.run,

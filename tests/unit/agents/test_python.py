@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents_support import FakeLine, config, current_line
+from agents_support import FakeBoundary, FakeLine, config, current_line
 from flakestorm.agents.python import PythonAgent
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.errors import AgentUnreachable, ConfigError
@@ -18,7 +18,7 @@ HEAD = "import asyncio, sys, threading, time\nfrom agents_support import current
 
 async def ask(folder: Path, code: str, prompt: str = "hello", *, at: str = "my_agent:answer", **agent: Any) -> Answer:
     (folder / "my_agent.py").write_text(HEAD + code)
-    made = PythonAgent(config(folder, type="python", endpoint=at, **agent))
+    made = PythonAgent(config(folder, type="python", endpoint=at, **agent), FakeBoundary())
     await made.start()
     try:
         return await made.ask(prompt, FakeLine("r-7"))
@@ -58,7 +58,7 @@ async def test_a_blocking_agent_does_not_block_the_loop(tmp_path: Path) -> None:
     """Eight at once meet at a barrier that only opens when all have come."""
     code = "gate = threading.Barrier(8)\ndef answer(text):\n    gate.wait(20)\n    return text + current_line.get()"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"), FakeBoundary())
     await agent.start()
     answers = await asyncio.gather(*(agent.ask(f"{n} ", FakeLine(f"r-{n}")) for n in range(8)))
     await agent.close()
@@ -105,7 +105,7 @@ async def test_what_goes_wrong_is_the_agents_own_error(tmp_path: Path, code: str
 async def test_a_slow_async_agent_is_cancelled(tmp_path: Path) -> None:
     code = "ended = []\nasync def answer(text):\n  try: await asyncio.Event().wait()\n  finally: ended.append(1)"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20), FakeBoundary())
     await agent.start()
     answer = await agent.ask("x", FakeLine())
     ended = sys.modules["my_agent"].ended
@@ -117,7 +117,7 @@ async def test_a_slow_async_agent_is_cancelled(tmp_path: Path) -> None:
 async def test_a_slow_sync_agent_is_left_behind(tmp_path: Path) -> None:
     code = "go = threading.Event()\ndef answer(text):\n  go.wait(20)\n  return text"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=20), FakeBoundary())
     await agent.start()
     answer = await agent.ask("x", FakeLine())
     go = sys.modules["my_agent"].go
@@ -132,7 +132,7 @@ async def test_a_slow_sync_agent_is_left_behind(tmp_path: Path) -> None:
 async def test_cancelling_a_run_is_not_the_agents_crash(tmp_path: Path) -> None:
     code = "started = asyncio.Event()\nasync def answer(text):\n  started.set()\n  await asyncio.Event().wait()"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"), FakeBoundary())
     await agent.start()
     run = asyncio.create_task(agent.ask("x", FakeLine()))
     await sys.modules["my_agent"].started.wait()
@@ -145,7 +145,9 @@ async def test_cancelling_a_run_is_not_the_agents_crash(tmp_path: Path) -> None:
 async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
     code = "seen = []\ndef answer(text):\n  seen.append(text)\n  return ' '.join(seen)\nasync def clear(): seen.clear()"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"))
+    agent = PythonAgent(
+        config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"), FakeBoundary()
+    )
     await agent.start()
     outputs = [(await agent.ask(text, FakeLine())).output for text in ("a", "b")]
     await agent.close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents_support import FakeBoundary, config
+from agents_support import FakeBoundary, FakeLine, config
 from flakestorm.agents import agents, make
 from flakestorm.agents.command import CommandAgent
 from flakestorm.agents.http import HttpAgent
@@ -18,6 +18,8 @@ from flakestorm.errors import Misuse
     [
         ({"endpoint": "http://a/"}, HttpAgent),
         ({"type": "python", "endpoint": "a:b"}, PythonAgent),
+        ({"type": "python", "endpoint": "a:b", "tools": "a:TOOLS"}, PythonAgent),
+        ({"type": "langchain", "endpoint": "a:b", "tools": "a:TOOLS"}, PythonAgent),
         ({"type": "command", "start": "cat"}, CommandAgent),
     ],
 )
@@ -28,9 +30,12 @@ def test_built_in_types(block: dict[str, Any], kind: type) -> None:
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        ({"type": "langchain", "endpoint": "a:b"}, "'langchain' is not available in this version"),
         ({"type": "pyton", "endpoint": "a:b"}, "unknown agent type 'pyton'; did you mean 'python'"),
-        ({"endpoint": "http://a/", "tools": "m:t"}, r"agent\.tools is not available"),
+        (
+            {"endpoint": "http://a/", "tools": "m:t"},
+            r"agent\.tools: .* of type 'http' has its own; name its HTTP tools",
+        ),
+        ({"type": "command", "start": "cat", "tools": "m:t"}, r"agent\.tools: .* 'command' has its own"),
         ({"endpoint": "http://a/", "mcp": {"x": "cmd"}}, r"agent\.mcp is not available"),
     ],
 )
@@ -39,9 +44,19 @@ def test_what_there_is_not_is_said(block: dict[str, Any], said: str) -> None:
         make(config(Path(), **block), FakeBoundary(), concurrency=1)
 
 
+async def test_a_runnable_is_asked_as_one(tmp_path: Path) -> None:
+    (tmp_path / "a_runnable.py").write_text("class R:\n  async def ainvoke(self, text): return text * 2\nchain = R()")
+    agent = make(config(tmp_path, type="langchain", endpoint="a_runnable:chain"), FakeBoundary(), concurrency=1)
+    await agent.start()
+    assert (await agent.ask("ab", FakeLine())).output == "abab"
+    await agent.close()
+
+
 def test_plug_ins_get_the_whole_order(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[Any] = []
-    monkeypatch.setitem(agents._known, "mine", lambda order: orders.append(order) or PythonAgent(order.config))
+    monkeypatch.setitem(
+        agents._known, "mine", lambda order: orders.append(order) or PythonAgent(order.config, order.boundary)
+    )
     boundary, setting = FakeBoundary(), config(Path(), type="mine", endpoint="a:b")
     make(setting, boundary, concurrency=3)
     assert [(order.config, order.boundary, order.concurrency) for order in orders] == [(setting, boundary, 3)]

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from flakestorm.boundary.hub import Hub
-from flakestorm.core.pipeline import chain
+from flakestorm.core.call import Call
+from flakestorm.core.pipeline import Flow, chain
 from flakestorm.engine.ports import Boundary
 from gateway_support import Watch
 from upstream import Upstream, text
@@ -80,3 +81,22 @@ async def test_close_stops_everything_and_may_be_called_twice(up: Upstream) -> N
     async with httpx.AsyncClient(trust_env=False) as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(f"{url}/ok")
+
+
+async def test_tools_are_held_until_the_hub_closes() -> None:
+    calls: list[str] = []
+
+    def seen(call: Call) -> Flow:
+        calls.append(call.name)
+        return (yield call)  # type: ignore[return-value]  # a driver sends replies
+
+    def search() -> str:
+        return "found"
+
+    hub = Hub(environ={})
+    code, held = search.__code__, hub.tool("search", search)
+    assert (held.function, hub.tools) == (search, ("search",))
+    with hub.line("r-1", chain(seen)).active():
+        assert search() == "found"
+    await hub.close()
+    assert (search.__code__, calls) == (code, ["search"])
