@@ -1,7 +1,8 @@
 """The outermost stage of every pipeline: what is this call, and what is its address?
 
-A call to a model is known by its protocol, a tool that is a plain HTTP service by the URL glob it was given a name for,
-and anything else is called by its host. From then on every stage speaks of kinds, names and sites, not of URLs.
+A call to a model is known by its protocol, and so is one to an MCP server, which has the name of the tool it calls; a
+tool that is a plain HTTP service is known by the URL glob it was given a name for, and anything else is called by its
+host. From then on every stage speaks of kinds, names and sites, not of URLs.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Kind, Sites
 from flakestorm.wire.anthropic import Anthropic
 from flakestorm.wire.base import Wire
+from flakestorm.wire.mcp import Mcp, identify
 from flakestorm.wire.openai_chat import OpenAIChat
 
 __all__ = ["UNNAMED", "WIRES", "classify", "host_name", "url_matches", "wire_of"]
 
 WIRES: tuple[Wire, ...] = (OpenAIChat(), Anthropic())
-"""Every protocol that is understood, in the order in which they are asked whether a call is theirs."""
+"""Every protocol of models that is understood, in the order in which they are asked whether a call is theirs."""
 
 UNNAMED = "unknown"
 """The name of what has none: a model request without a model, a URL without a host."""
 
-_BY_NAME = {wire.name: wire for wire in WIRES}
+_BY_NAME: dict[str, Wire] = {wire.name: wire for wire in (*WIRES, Mcp())}
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -66,6 +68,8 @@ def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) ->
     for wire in WIRES:
         if (model := wire.model_of(call)) is not None:
             return "llm", model or UNNAMED, wire.name
+    if (spoken := identify(call)) is not None:
+        return "mcp", *spoken
     for name, matches in named:
         if matches(call.url):
             return "tool", name, ""
