@@ -11,7 +11,7 @@ server that needs something from its client answers `input_required` and is aske
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qs
@@ -145,11 +145,14 @@ def identify(call: Call) -> tuple[str, str] | None:
 def works(call: Call) -> bool:
     """Whether a call of kind `mcp` has the server do something for the agent (see `WORK`)."""
     message = read(call.body)
-    return message is not None and message.method in WORK
+    if message is None:  # of what cannot be read, only its name and its method can tell
+        return call.method not in ("GET", "DELETE") and call.name != BATCH
+    return message.method in WORK
 
 
 def messages(body: bytes) -> Iterator[Doc]:
     """The JSON objects of a reply, in order: the one document, the events' data, or the lines."""
+    found: Iterable[Doc | None]
     if looks_like_sse(body, stream=False):
         found = (parse(event.data) for event in events(body) if event.data)
     elif (whole := parse(body)) is not None:
@@ -185,9 +188,7 @@ class Mcp:
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply. The text is that of the result, or the result itself where it is not made of text."""
-        answer = next(
-            (doc for doc in messages(body) if "method" not in doc and ("result" in doc or "error" in doc)), None
-        )
+        answer = next((doc for doc in messages(body) if "result" in doc or "error" in doc), None)
         if answer is None:
             return Said(complete=not body)  # a notification is answered by nothing
         if "error" in answer:
