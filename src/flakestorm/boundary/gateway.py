@@ -23,6 +23,7 @@ from aiohttp import web
 
 from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
+from flakestorm.boundary.mcp_door import serve
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.route import Lost, Route, locate
 from flakestorm.boundary.tunnel import Tunnel
@@ -132,6 +133,8 @@ class Gateway:
                 raise Lost(501, "websocket connections are not supported; only HTTP calls can be recorded and broken")
             if route.way == "tunnel":
                 return await self._tunnel(request, route, passage)
+            if route.way == "mcp":
+                return await serve(request, route.url, passage)
             return await self._cross(request, route, passage)
         except Lost as lost:
             extra = (("Proxy-Authenticate", 'Basic realm="flakestorm"'),) if lost.status == 407 else ()
