@@ -11,7 +11,7 @@ from flakestorm.agents.python import PythonAgent
 from flakestorm.config.model import Config
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["Factory", "Order", "agents", "make"]
 
@@ -60,7 +60,13 @@ def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
         ConfigError: the `agent` block cannot be used as it is.
         Misuse: its type is unknown, or it asks for something this version does not have.
     """
-    for key in ("tools", "mcp"):
+    for key in ("tools",):
         if getattr(config.agent, key):
             raise Misuse(f"agent.{key} is not available in this version; leave it out to go on without it")
+    if config.agent.mcp and config.agent.type == "http" and not config.agent.start:
+        raise ConfigError(
+            "MCP servers can be handed only to an agent that flakestorm starts: give its command in agent.start, or "
+            "wrap its servers yourself (flakestorm mcp -- COMMAND)",
+            key="agent.mcp",
+        )
     return agents.get(config.agent.type)(Order(config, boundary, concurrency))

@@ -19,6 +19,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from urllib.parse import quote, urlsplit
 
 TYPE_CHECKING = False  # the typing module is not imported: this starts often
@@ -40,8 +41,6 @@ _UNREACHABLE = 3
 def main(argv: list[str] | None = None) -> NoReturn:
     """Never returns; the exit code is the server's."""
     options = _options(argv)
-    if options.cwd:
-        os.chdir(options.cwd)
     gateway = options.gateway or find_gateway(os.environ)
     if not gateway:
         _become(options.command)
@@ -55,18 +54,19 @@ def main(argv: list[str] | None = None) -> NoReturn:
 def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="flakestorm mcp",
-        usage="flakestorm mcp [--gateway URL] [--name NAME] [--cwd DIR] -- COMMAND [ARG]...",
+        usage="flakestorm mcp [--gateway URL] [--name NAME] -- COMMAND [ARG]...",
         description="Run an MCP server so that its calls cross the boundary of the run its agent belongs to.",
     )
     parser.add_argument("--gateway", default="", help="where the run's gateway is; default: what started this knows it")
     parser.add_argument("--name", default="", help="what the server is called in reports; default: its command")
-    parser.add_argument("--cwd", default="", help="the folder to run it in")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the server's command line, after --")
     options = parser.parse_args(argv)
     if options.command[:1] == ["--"]:
         del options.command[0]
     if not options.command:
         parser.error("there is no server to run; write its command line after --")
+    if options.command[0] in ("python", "python3") and which(options.command[0]) is None:
+        options.command[0] = sys.executable
     return options
 
 

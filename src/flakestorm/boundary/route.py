@@ -42,8 +42,8 @@ class Route:
     Args:
         token: the run token it came with.
         way: by a base-URL variable, by the shim, as a proxy request, as a tunnel, or from an MCP wrapper.
-        url: the absolute upstream URL; for `base` what follows the provider's origin, for `tunnel` `https://HOST:PORT`, for
-            `mcp` the server's name.
+        url: the absolute upstream URL; for `base` what follows the provider's origin, for `tunnel` `https://HOST:PORT`,
+            for `mcp` the server's name.
         provider: for `base`, the provider's name.
         own: for `tunnel`, whether it leads to the gateway itself.
     """
