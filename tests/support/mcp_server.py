@@ -1,7 +1,7 @@
 """An MCP server made with the official package, over any of its transports.
 
-    python mcp_server.py                           stdio
-    python mcp_server.py streamable-http PORT      (or sse); says `ready` on stdout's first line when it listens
+python mcp_server.py                           stdio
+python mcp_server.py streamable-http PORT      (or sse); says `ready` on stdout's first line when it listens
 """
 
 from __future__ import annotations

@@ -122,10 +122,14 @@ class Relay:
         await self.close()
 
     async def close(self) -> None:
-        """The connection is over; calls under way end as if their client had left."""
+        """The connection is over; calls under way end as if their client had left. Returns when they have."""
+        self.stop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def stop(self) -> None:
+        """As `close`, without waiting for it."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _heard(self, speaker: End, listener: End, line: bytes) -> None:
         if not line.strip():

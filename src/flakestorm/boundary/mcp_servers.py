@@ -15,9 +15,12 @@ from urllib.parse import urlsplit
 from flakestorm.boundary.providers import Upstreams
 from flakestorm.errors import Misuse
 
-__all__ = ["PREFIX", "WRAPPER", "wrapped"]
+__all__ = ["MCP_PLACE", "PREFIX", "WRAPPER", "wrapped"]
 
 PREFIX = "FLAKESTORM_MCP_"
+
+MCP_PLACE = "mcp-"
+"""How the name of a server's place on the gateway begins."""
 
 WRAPPER = Path(__file__).parent / "mcp_stdio.py"
 """The program that wraps a server; run by its path, so that it needs nothing of the agent's world but a Python."""
@@ -42,7 +45,7 @@ def wrapped(env: Mapping[str, str], gateway: str) -> tuple[dict[str, str], Upstr
         parts = urlsplit(server)
         if parts.scheme.lower() in ("http", "https") and parts.netloc:
             userinfo, at, authority = parts.netloc.rpartition("@")
-            place = f"mcp-{name}"
+            place = MCP_PLACE + name
             origins[place] = f"{parts.scheme.lower()}://{authority}"
             scheme, _, address = f"{gateway}/p/{place}".partition("://")
             given[variable] = f"{scheme}://{userinfo}{at}{address}{server[len(parts.scheme) + 3 + len(parts.netloc) :]}"
