@@ -92,8 +92,7 @@ class Stream:
             events = self._parser.feed(chunk)
             if events and start.startswith(_ENDPOINT):
                 self._start = None
-                for event in events:
-                    self._heard(event)
+                self._pass(events)
                 self._reading = asyncio.get_running_loop().create_task(self._read())
                 return await anext(self)
             self._start = start
@@ -103,14 +102,19 @@ class Stream:
     async def _read(self) -> None:
         try:
             async for chunk in self._source:
-                for event in self._parser.feed(chunk):
-                    self._heard(event)
+                self._pass(self._parser.feed(chunk))
             self._ready.put_nowait(self._parser.pending)
             if self._relay is not None:
                 await self._relay.server_gone("has ended its stream")
             self._ready.put_nowait(None)
         except CallFailed as failure:
             self._ready.put_nowait(failure)
+
+    def _pass(self, events: list[Event]) -> None:
+        for event in events:
+            self._heard(event)
+        if rest := self._parser.take():
+            self._ready.put_nowait(rest)
 
     def _heard(self, event: Event) -> None:
         if self._relay is None and event.data is not None:

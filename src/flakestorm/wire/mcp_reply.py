@@ -197,7 +197,7 @@ def _events(answer: Callable[[Doc | None], bytes | None]) -> Chunks:
             yield event.raw if data is None else event.with_data(data).raw
 
     while (chunk := (yield PULL)) is not None:
-        if passing := b"".join(out(chunk)):
+        if passing := b"".join(out(chunk)) + parser.take():
             yield passing
     if passing := b"".join(out(None)):
         yield passing
