@@ -47,6 +47,16 @@ def main() -> None:
             print(message.get("method"), file=sys.stderr, flush=True)
         elif message["method"] == "tools/call":
             say(id=message["id"], result={"content": [{"type": "text", "text": call(message["params"])}]})
+        elif message["method"] == "initialize":
+            version = message["params"].get("protocolVersion", "2025-11-25")
+            server = {"name": "plain", "version": "1"}
+            say(
+                id=message["id"],
+                result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server},
+            )
+        elif message["method"] == "tools/list":
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "environment", "slow")]
+            say(id=message["id"], result={"tools": tools})
         else:
             say(id=message["id"], result={"method": message["method"]})
 

@@ -40,7 +40,7 @@ class Stream:
         self._source, self._call, self._live, self._passage, self._place = source, call, live, passage, place
         self._ready: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._start: bytes | None = b""  # what has come and does not tell yet; None once it is known what this is
-        self._parser = Parser()
+        self._parser, self._goes_on = Parser(), False
         self._endpoint, self._headers = "", call.headers
         self._relay: Relay | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -111,19 +111,24 @@ class Stream:
             self._ready.put_nowait(failure)
 
     def _pass(self, events: list[Event]) -> None:
+        """Take in what has come, with the rest of a line end that is here already."""
         for event in events:
-            self._heard(event)
-        if rest := self._parser.take():
+            self._goes_on = self._heard(event)
+        rest = self._parser.take()
+        if rest and self._goes_on:
             self._ready.put_nowait(rest)
 
-    def _heard(self, event: Event) -> None:
+    def _heard(self, event: Event) -> bool:
+        """Whether the event goes on to the agent as a part of the stream, and not as a message to be relayed."""
         if self._relay is None and event.data is not None:
             self._open(urljoin(self._call.url, event.data.decode("utf-8", "replace")))
             self._ready.put_nowait(event.with_data(self._place(self._endpoint).encode()).raw)
         elif self._relay is not None and event.data and event.name in ("", "message"):
             self._relay.from_server(event.data)
+            return False
         else:  # comments, and other signs of life
             self._ready.put_nowait(event.raw)
+        return True
 
     def _open(self, endpoint: str) -> None:
         self._endpoint = endpoint

@@ -29,6 +29,7 @@ __all__ = [
     "WORK",
     "Mcp",
     "Message",
+    "housekeeping",
     "identify",
     "key_of",
     "messages",
@@ -148,6 +149,12 @@ def works(call: Call) -> bool:
     if message is None:  # of what cannot be read, only its name and its method can tell
         return call.method not in ("GET", "DELETE") and call.name != BATCH
     return message.method in WORK
+
+
+def housekeeping(name: str) -> bool:
+    """Whether a call of this name is the protocol's own, by the name alone: no tool is likely to be called so."""
+    own = name in _METHODS - WORK or name.startswith(_NOTIFICATIONS)
+    return own or name in ("ping", "GET", "DELETE", ANSWER, BATCH)
 
 
 def messages(body: bytes) -> Iterator[Doc]:

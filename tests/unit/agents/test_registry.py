@@ -31,7 +31,10 @@ def test_built_in_types(block: dict[str, Any], kind: type) -> None:
         ({"type": "langchain", "endpoint": "a:b"}, "'langchain' is not available in this version"),
         ({"type": "pyton", "endpoint": "a:b"}, "unknown agent type 'pyton'; did you mean 'python'"),
         ({"endpoint": "http://a/", "tools": "m:t"}, r"agent\.tools is not available"),
-        ({"endpoint": "http://a/", "mcp": {"x": "cmd"}}, r"agent\.mcp is not available"),
+        (
+            {"endpoint": "http://a/", "mcp": {"x": "cmd"}},
+            "MCP servers can be handed only to an agent that flakestorm starts",
+        ),
     ],
 )
 def test_what_there_is_not_is_said(block: dict[str, Any], said: str) -> None:

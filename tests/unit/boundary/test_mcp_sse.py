@@ -33,6 +33,7 @@ class Source:
     async def __anext__(self) -> bytes:
         chunk = await self.chunks.get()
         if chunk is None:
+            self.chunks.put_nowait(None)  # the end stays the end
             raise StopAsyncIteration
         if isinstance(chunk, Exception):
             raise chunk

@@ -82,7 +82,7 @@ async def test_a_wrapped_server_answers_and_is_recorded() -> None:
     run = Run(({"tool": "echo", "mode": "error", "calls": [2]},))
     async with held(run.pipeline) as gate, started(*server(gate)) as program:
         program.say(id="i", method="initialize", params={})
-        assert (await program.hear())["result"] == {"method": "initialize"}
+        assert (await program.hear())["result"]["serverInfo"]["name"] == "plain"
         program.say(method="notifications/initialized")
         assert text(await program.call("echo", text="å\u2028")) == "å\u2028"
         assert text(await program.call("echo", text="b")) == "Error: 503 Service Unavailable"

@@ -105,14 +105,14 @@ def test_a_client_on_trio_is_left_alone_and_said_so(caplog: pytest.LogCaptureFix
     run, real = Run(), object()
     lib = ModuleType("mcp.client.stdio")
 
-    async def start(command: str) -> object:
+    async def start(command: str, args: list[str]) -> object:
         return real
 
     lib._create_platform_compatible_process = start  # type: ignore[attr-defined]
     (patch,) = patches(lib)
     patch.apply()
     with run.line.active(), pytest.raises(StopIteration) as done:  # no asyncio loop runs
-        lib._create_platform_compatible_process("server").send(None)  # type: ignore[attr-defined]
+        lib._create_platform_compatible_process("server", []).send(None)  # type: ignore[attr-defined]
     assert done.value.value is real
     assert "trio" in caplog.text
 
