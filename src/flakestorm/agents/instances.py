@@ -16,6 +16,7 @@ from pathlib import Path
 import aiohttp
 
 from flakestorm.agents.commandline import command_line
+from flakestorm.agents.mcp import servers
 from flakestorm.agents.process import Program
 from flakestorm.agents.ready import READY_LIMIT_S, address, free_port, listening, until_ready
 from flakestorm.config.model import Agent
@@ -172,10 +173,10 @@ def fill_port(text: str, port: int | None) -> str:
 
 
 def environment(agent: Agent, port: int | None) -> dict[str, str]:
-    """The caller's environment and `agent.env`, and PORT, by which many agents learn where to listen."""
+    """The caller's environment and `agent.env`, PORT, by which many agents learn where to listen, and `agent.mcp`."""
     mine: Mapping[str, str] = {name: fill_port(value, port) for name, value in agent.env.items()}
     own = {} if port is None else {"PORT": str(port)}
-    return {**os.environ, **own, **mine}
+    return {**os.environ, **own, **servers(agent), **mine}
 
 
 async def _demand_free(endpoint: str) -> None:

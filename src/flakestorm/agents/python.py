@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flakestorm.agents.loading import importing_from, last_frames, load_object
+from flakestorm.agents.mcp import handed
 from flakestorm.agents.reading import ResponsePath, read_value
 from flakestorm.agents.reset import Reset
 from flakestorm.agents.threads import in_thread
@@ -81,6 +82,7 @@ class PythonAgent:
         if self._function is not None:
             return
         self._open.enter_context(importing_from(self._folder))
+        self._open.enter_context(handed(self._agent, self._folder))
         try:
             if self._agent.tools is not None:
                 self._open.enter_context(hold_tools(self._agent.tools, self._folder, self._boundary))

@@ -57,12 +57,16 @@ def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
         ConfigError: the `agent` block cannot be used as it is.
         Misuse: its type is unknown, or it asks for something this version does not have.
     """
-    if config.agent.mcp:
-        raise Misuse("agent.mcp is not available in this version; leave it out to go on without it")
     if config.agent.tools and config.agent.type in _ELSEWHERE:
         raise ConfigError(
             f"functions can be held in this process only, and an agent of type {config.agent.type!r} has its own; "
             "name its HTTP tools in boundary.tools, or give tool faults where: result",
             key="agent.tools",
+        )
+    if config.agent.mcp and config.agent.type == "http" and not config.agent.start:
+        raise ConfigError(
+            "MCP servers can be handed only to an agent that flakestorm starts: give its command in agent.start, or "
+            "wrap its servers yourself (flakestorm mcp -- COMMAND)",
+            key="agent.mcp",
         )
     return agents.get(config.agent.type)(Order(config, boundary, concurrency))

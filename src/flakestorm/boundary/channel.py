@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from flakestorm.boundary.gateway import Gateway
+from flakestorm.boundary.mcp_servers import wrapped
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.providers import variables
 from flakestorm.boundary.session import Crossing
@@ -55,17 +56,21 @@ def open_channel(gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, 
 
     Its `env` holds: the providers' base-URL variables; HTTP_PROXY and HTTPS_PROXY in both spellings; NO_PROXY and
     no_proxy, empty, because an exemption would hide calls (an empty value is how a variable is taken back);
-    FLAKESTORM_RUN and FLAKESTORM_GATEWAY; and PYTHONPATH with the shim in front of what was there.
+    FLAKESTORM_RUN and FLAKESTORM_GATEWAY; every FLAKESTORM_MCP_<NAME> that names a server, which is wrapped or
+    re-pointed; and PYTHONPATH with the shim in front of what was there.
 
     Raises:
-        Misuse: a base-URL variable holds no usable URL.
+        Misuse: a base-URL variable holds no usable URL, or a server's command line cannot be split into words.
     """
     passage = gateway.admit()
     try:
         given, passage.upstreams = variables(env, caller, f"{gateway.url(passage)}/p")
+        servers, origins = wrapped({**caller, **env}, gateway.url(passage))
     except Misuse:
         gateway.dismiss(passage)
         raise
+    given.update(servers)
+    passage.upstreams.update(origins)
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         given[name] = given[name.lower()] = gateway.proxy(passage)
     given["NO_PROXY"] = given["no_proxy"] = ""

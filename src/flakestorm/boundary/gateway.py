@@ -23,6 +23,9 @@ from aiohttp import web
 
 from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
+from flakestorm.boundary.mcp_door import serve
+from flakestorm.boundary.mcp_servers import MCP_PLACE
+from flakestorm.boundary.mcp_sse import Stream
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.route import Lost, Route, locate
 from flakestorm.boundary.tunnel import Tunnel
@@ -132,6 +135,8 @@ class Gateway:
                 raise Lost(501, "websocket connections are not supported; only HTTP calls can be recorded and broken")
             if route.way == "tunnel":
                 return await self._tunnel(request, route, passage)
+            if route.way == "mcp":
+                return await serve(request, route.url, passage)
             return await self._cross(request, route, passage)
         except Lost as lost:
             extra = (("Proxy-Authenticate", 'Basic realm="flakestorm"'),) if lost.status == 407 else ()
@@ -155,13 +160,26 @@ class Gateway:
         if live is None:
             raise Lost(503, "it is shutting down")
         call = await self._call(request, origin + path, passage, waiting)
-        bodies: list[LiveBody] = []
+        if call.method == "POST" and (session := passage.sessions.get(call.url)) is not None:
+            session.posted(call.body, call.headers)
+            return await _deliver(request, Reply(202, (("Content-Length", "0"),)))
+        if route.provider.startswith(MCP_PLACE) and call.method == "GET":
+            call = replace(call, kind="mcp", name="GET")
+        bodies: list[LiveBody | Stream] = []
+
+        def place(url: str) -> str:
+            return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
 
         async def send(call: Call) -> Reply:
             reply = await live.send(call)
-            if isinstance(reply.body, LiveBody):
-                bodies.append(reply.body)
-            return reply
+            if not isinstance(reply.body, LiveBody):
+                return reply
+            bodies.append(reply.body)
+            if call.method != "GET" or reply.status != 200 or not reply.streamed:
+                return reply
+            stream = Stream(reply.body, call, live, passage, place if origin else str)
+            bodies.append(stream)
+            return replace(reply, body=stream)
 
         try:
             reply = await self._ask(request, pipeline, call, send, waiting)

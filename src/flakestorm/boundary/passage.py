@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from flakestorm.boundary.providers import Upstreams
+from flakestorm.core.call import Headers
 from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.errors import Misuse
 
-__all__ = ["Crosses", "Passage"]
+__all__ = ["Crosses", "Passage", "Posted"]
 
 _untouched = chain()
 
@@ -23,6 +24,12 @@ class Crosses(Protocol):
     def pipeline(self) -> Interceptor: ...
 
 
+class Posted(Protocol):
+    """What the gateway needs of an MCP session."""
+
+    def posted(self, body: bytes, headers: Headers) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Passage:
     """One agent instance's right to pass.
@@ -30,10 +37,13 @@ class Passage:
     Args:
         token: unguessable; part of every URL the instance is given.
         upstreams: where each provider's calls really go, by the provider's name.
+
+    `sessions` holds the agent's open MCP sessions of the HTTP+SSE transport, by the URL their requests are posted to.
     """
 
     token: str
     upstreams: Upstreams = field(default_factory=dict)
+    sessions: dict[str, Posted] = field(default_factory=dict, init=False)
     _line: Crosses | None = field(default=None, init=False)
     _lanes: dict[object, str] = field(default_factory=dict, init=False)
 

@@ -1,9 +1,10 @@
 """Where a request that reached the gateway wants to go, read from its request line alone.
 
-Four ways lead in; every one carries the run token, so that traffic of concurrent agents is told apart::
+Five ways lead in; every one carries the run token, so that traffic of concurrent agents is told apart::
 
     /r/TOKEN/p/PROVIDER/REST            a provider's base-URL variable
     /r/TOKEN/u/SCHEME/AUTHORITY/REST    a hard-coded URL, redirected by the shim
+    /r/TOKEN/m/NAME                     a wrapped MCP server (`flakestorm mcp -- COMMAND`)
     http://AUTHORITY/REST               the plain HTTP proxy (token in Proxy-Authorization)
     CONNECT AUTHORITY                   an opaque tunnel (token in Proxy-Authorization)
 
@@ -40,14 +41,15 @@ class Route:
 
     Args:
         token: the run token it came with.
-        way: how it came in: by a base-URL variable, by the shim, as a proxy request, or as a tunnel.
-        url: the absolute upstream URL; for `base` what follows the provider's origin, for `tunnel` `https://HOST:PORT`.
+        way: by a base-URL variable, by the shim, as a proxy request, as a tunnel, or from an MCP wrapper.
+        url: the absolute upstream URL; for `base` what follows the provider's origin, for `tunnel` `https://HOST:PORT`,
+            for `mcp` the server's name.
         provider: for `base`, the provider's name.
         own: for `tunnel`, whether it leads to the gateway itself.
     """
 
     token: str
-    way: Literal["base", "shim", "proxy", "tunnel"]
+    way: Literal["base", "shim", "proxy", "tunnel", "mcp"]
     url: str
     provider: str = ""
     own: bool = False
@@ -81,6 +83,8 @@ def locate(method: str, target: str, authorization: str | None, own: Collection[
     if len(parts) >= 5 and parts[:2] == ["", "r"] and parts[3] == "p":
         path = "/".join(parts[5:])
         return Route(parts[2], "base", (f"/{path}" if len(parts) > 5 else "") + tail, provider=parts[4])
+    if len(parts) == 5 and parts[:2] == ["", "r"] and parts[3] == "m" and parts[4]:
+        return Route(parts[2], "mcp", unquote(parts[4]))
     if len(parts) >= 6 and parts[:2] == ["", "r"] and parts[3] == "u":
         rest = (f"/{parts[6]}" if len(parts) > 6 else "") + tail
         return Route(parts[2], "shim", _url(parts[4], unquote(parts[5]), rest, own))

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("setup:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
+    "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
     "tapes": ("tapes:tapes", "List, show and import recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""

@@ -24,6 +24,8 @@ from flakestorm.errors import Misuse
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.classify import wire_of
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.mcp import housekeeping
+from flakestorm.wire.mcp_reply import output_schemas
 
 __all__ = ["COUNTED", "arguments", "includes", "tools_seen"]
 
@@ -71,7 +73,7 @@ def max_calls(spec: Invariant, run: RunView) -> Verdict:
     An SDK's own retries are calls like any other.
     """
     kinds = (spec.kind,) if spec.kind else ("tool", "mcp") if spec.tool else COUNTED
-    calls = [x for x in run.exchanges if x.kind in kinds and (not spec.tool or fnmatchcase(x.name, spec.tool))]
+    calls = [x for x in run.exchanges if x.kind in kinds and (not spec.tool or _is_call(x, spec.tool))]
     limit = spec.limit or 0
     what = " ".join(word for word in (spec.kind, "calls", f"to {spec.tool}" if spec.tool else None) if word)
     if len(calls) > limit:
@@ -81,14 +83,19 @@ def max_calls(spec: Invariant, run: RunView) -> Verdict:
 
 def tools_seen(run: RunView) -> str:
     """The names of the tools this run called, in words."""
-    names = dict.fromkeys(x.name for x in run.exchanges if x.kind in ("tool", "mcp"))
+    names = dict.fromkeys(x.name for x in run.exchanges if x.kind in ("tool", "mcp") and not housekeeping(x.name))
     if names:
         return f"tools seen: {', '.join(plain(name, 60) for name in names)}"
     return "no tool was seen" if run.exchanges else "nothing crossed the boundary"
 
 
 def _calls(tool: str, run: RunView) -> list[Exchange]:
-    return [x for x in run.exchanges if x.kind in ("tool", "mcp") and fnmatchcase(x.name, tool)]
+    return [x for x in run.exchanges if x.kind in ("tool", "mcp") and _is_call(x, tool)]
+
+
+def _is_call(exchange: Exchange, tool: str) -> bool:
+    """Whether this is a call the glob means. MCP's own housekeeping is meant only by its exact name."""
+    return fnmatchcase(exchange.name, tool) and (exchange.name == tool or not housekeeping(exchange.name))
 
 
 def _hits(spec: Invariant, run: RunView) -> list[Exchange]:
@@ -103,6 +110,8 @@ def _unseen(spec: Invariant, run: RunView) -> str | None:
     tool = spec.tool or ""
     if _calls(tool, run) or any(fnmatchcase(tool, name) for name in run.visible):
         return None
+    if any(fnmatchcase(name, tool) for name in _listed(run)):
+        return None  # its server is held, so a call to it would have been seen
     for exchange in run.exchanges:
         wire = wire_of(exchange.wire) if exchange.kind == "llm" else None
         if wire is None:
@@ -152,6 +161,13 @@ def includes(given: Any, wanted: Any) -> bool:
     if isinstance(given, str) and isinstance(wanted, (int, float)):
         return given == str(wanted)
     return bool(given == wanted)
+
+
+def _listed(run: RunView) -> Iterator[str]:
+    """The tools that MCP servers told the agent of, in this run."""
+    for exchange in run.exchanges:
+        if exchange.kind == "mcp" and exchange.name == "tools/list":
+            yield from output_schemas(decode_body(exchange.reply.body, exchange.reply.headers))
 
 
 def _loads(text: bytes | str) -> Any:

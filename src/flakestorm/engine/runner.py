@@ -27,6 +27,7 @@ from flakestorm.engine.ports import Agent, Boundary, Executor, World
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
+from flakestorm.wire.mcp import housekeeping
 
 __all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "judged"]
 
@@ -142,7 +143,7 @@ class Runner:
             calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
-            seen=sites.seen("tool", "mcp", "http"),
+            seen=tuple(name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)),
             canaries=tuple(ledger.canaries),
         )
         return judged(trial, result, view, self.world)

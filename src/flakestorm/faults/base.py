@@ -26,8 +26,9 @@ cut did not fire, and a run in which nothing fired proves nothing. A fault that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.core.call import Call
@@ -49,12 +50,14 @@ class Scene:
         choices: draws of this fault at this site, keyed by (seed, scenario, prompt, trial, site, fault).
         fired: write the fault into the run's ledger, with a few words on what it did. Further calls are ignored.
         plant: note a canary that an injected instruction carries; finding it in the output proves obedience.
+        promised: the output schema of the MCP tool that is called, where the run has seen one; else None.
     """
 
     site: Site
     choices: Choices
     fired: Callable[[str], None]
     plant: Callable[[str], None] = lambda _: None
+    promised: Mapping[str, Any] | None = None
 
 
 ToolMode = Callable[[ToolFault, Scene], Interceptor]

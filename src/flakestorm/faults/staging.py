@@ -26,7 +26,9 @@ from flakestorm.core.site import Kind, Site
 from flakestorm.errors import StageError
 from flakestorm.faults.base import Scene, inward
 from flakestorm.faults.planned import Planned
+from flakestorm.faults.promises import Promises
 from flakestorm.wire.classify import url_matches
+from flakestorm.wire.mcp import works
 
 __all__ = ["Stage", "matcher"]
 
@@ -72,11 +74,12 @@ class Stage:
         self._lock = threading.Lock()  # agents call from several threads
         self._seen = [0] * len(planned)
         self._turns = [0] * len(planned)
+        self._promises = Promises()
 
     def __call__(self, call: Call) -> Flow:
         hits = self._hits(call) if call.kind not in ("agent", "draw") else []
         if not hits:
-            return (yield from inward(call))
+            return self._promises.noted(call, (yield from inward(call)))
         self._ledger.hit.add(hits[0].site)
         crossing = _Crossing(hits)
         stages = [self._entering(hit) for hit in hits]
@@ -121,7 +124,10 @@ class Stage:
 
     def _entering(self, hit: _Hit) -> Interceptor:
         draws = self._choices.within("fault", hit.planned.index, hit.site)
-        fault = hit.planned.build(Scene(hit.site, draws, hit.fire, self._ledger.canaries.append))
+        scene = Scene(
+            hit.site, draws, hit.fire, self._ledger.canaries.append, self._promises.of(hit.site.name)
+        )
+        fault = hit.planned.build(scene)
 
         def enter(call: Call) -> Flow:
             hit.entered = True
@@ -166,7 +172,9 @@ def matcher(planned: Planned) -> Callable[[Call], bool]:
     """A fault's filter: whether a call is one it is for, triggers aside.
 
     A tool fault is for tools and MCP calls whose name its glob matches. Unnamed HTTP calls are matched by `*`, by
-    `match_url` whatever `tool` says, and by `site`; model calls never are.
+    `match_url` whatever `tool` says, and by `site`; model calls never are. Of MCP a glob means what a server does for
+    the agent (tools, resources, prompts); the protocol's own housekeeping, without which there would be no tool to
+    break, is matched by its exact name (`tools/list`) or its site.
 
     Raises:
         Misuse: the fault's site is malformed.
@@ -182,6 +190,8 @@ def matcher(planned: Planned) -> Callable[[Call], bool]:
         if call.kind not in kinds or (site is not None and call.site != site):
             return False
         if not (unnamed if call.kind == "http" else name(call.name)):
+            return False
+        if call.kind == "mcp" and glob != call.name and site is None and not works(call):
             return False
         return url is None or url(call.url)
 

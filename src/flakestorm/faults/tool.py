@@ -2,7 +2,8 @@
 
 They act on the tool's own call (kinds `tool`, `mcp` and unnamed `http`): `timeout` and `error` answer in the tool's
 place and never let the request through; `slow` delays it; `malformed` and `malicious_response` let the tool run and
-change what it said on its way to the agent.
+change what it said on its way to the agent. An MCP server's answer stays a valid message, because a client would
+refuse anything else before its agent sees it: what is broken is the result in it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.errors import CallFailed
 from flakestorm.faults.base import Scene, inward, tool_faults
 from flakestorm.wire.encoding import decoded
+from flakestorm.wire.mcp import Mcp
+from flakestorm.wire.mcp_reply import answered, broken, failed, lying
 
 __all__ = ["ARGUMENTS", "DEFAULT_PAYLOAD", "error", "malformed", "malicious_response", "slow", "timeout"]
 
@@ -59,7 +62,8 @@ def timeout(spec: ToolFault, scene: Scene) -> Interceptor:
 def error(spec: ToolFault, scene: Scene) -> Interceptor:
     """The tool answers with HTTP status `error_code` (503) and the JSON body `{"error": message}`.
 
-    `message` defaults to the standard phrase of the status, e.g. `Service Unavailable`.
+    `message` defaults to the standard phrase of the status, e.g. `Service Unavailable`. An MCP tool answers with a
+    result that says `isError` and `Error: 503 Service Unavailable`.
     """
     status = _ERROR_CODE if spec.error_code is None else spec.error_code
     phrase = _phrase(status)
@@ -67,6 +71,8 @@ def error(spec: ToolFault, scene: Scene) -> Interceptor:
 
     def stage(call: Call) -> Flow:
         scene.fired(f"{status} {message}".rstrip())
+        if call.wire == Mcp.name:
+            return failed(call, f"Error: {status} {message}".rstrip())
         body = orjson.dumps({"error": message})
         headers = (("content-type", "application/json"), ("content-length", str(len(body))))
         return Reply(status, headers, body, reason=phrase)
@@ -93,11 +99,14 @@ def malformed(_spec: ToolFault, scene: Scene) -> Interceptor:
     """The tool runs, and what it said arrives broken: no JSON parser accepts it, though the headers promise the same.
 
     A document is cut in half and ends in an object that is never closed. A stream keeps its pace and its framing and
-    loses every closing brace and bracket. An empty body has nothing to break, so there the fault does not fire.
+    loses every closing brace and bracket. An empty body has nothing to break, so there the fault does not fire. In the
+    result of an MCP tool, every text is cut in half and ends in an object that is never closed.
     """
 
     def stage(call: Call) -> Flow:
         reply = yield from inward(call)
+        if call.wire == Mcp.name:
+            return answered(call, reply, broken(_BROKEN_END.decode(), scene.fired))
         reply = decoded(reply) or reply  # half of a compressed body would be a broken archive, not broken JSON
         breaking = _unclosed(scene.fired) if reply.streamed else _halved(scene.fired)
         return replace(reply, headers=without_headers(reply.headers, "content-length")).pipe(breaking)
@@ -110,12 +119,17 @@ def malicious_response(spec: ToolFault, scene: Scene) -> Interceptor:
     """The tool runs, and `payload` arrives in place of everything it said, as a success.
 
     The payload fits the content type the tool declared: under JSON, a payload that is not JSON becomes a JSON string;
-    in a stream of events it is one event; anywhere else it is the text itself.
+    in a stream of events it is one event; anywhere else it is the text itself. An MCP tool's result has it as its only
+    text, and in its structured content as far as the tool's output schema allows; where that allows nothing, the result
+    says `isError`.
     """
     payload = DEFAULT_PAYLOAD if spec.payload is None else spec.payload
 
     def stage(call: Call) -> Flow:
         reply = yield from inward(call)
+        if call.wire == Mcp.name:
+            promised = None if scene.promised is None else dict(scene.promised)
+            return answered(call, reply, lying(call, payload, promised, scene.fired))
         status = reply.status if reply.status in (200, 201, 202, 203) else 200
         headers = without_headers(reply.headers, "content-length", "content-encoding")
         if header(headers, "content-type") is None:

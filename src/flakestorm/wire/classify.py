@@ -1,7 +1,8 @@
 """The outermost stage of every pipeline: what is this call, and what is its address?
 
-A call to a model is known by its protocol, a tool that is a plain HTTP service by the URL glob it was given a name for,
-and anything else is called by its host. From then on every stage speaks of kinds, names and sites, not of URLs.
+A call to a model is known by its protocol, and so is one to an MCP server, which has the name of the tool it calls; a
+tool that is a plain HTTP service is known by the URL glob it was given a name for, and anything else is called by its
+host. From then on every stage speaks of kinds, names and sites, not of URLs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from flakestorm.wire.bedrock import Bedrock, BedrockInvoke
 from flakestorm.wire.embeddings import Embeddings
 from flakestorm.wire.gemini import Gemini
 from flakestorm.wire.ollama import Ollama
+from flakestorm.wire.mcp import Mcp, identify
 from flakestorm.wire.openai_chat import OpenAIChat
 from flakestorm.wire.openai_responses import OpenAIResponses
 
@@ -38,12 +40,12 @@ WIRES: tuple[Wire, ...] = (
     BedrockInvoke(),
     Embeddings(),
 )
-"""Every protocol that is understood, in the order in which they are asked whether a call is theirs."""
+"""Every protocol of models that is understood, in the order in which they are asked whether a call is theirs."""
 
 UNNAMED = "unknown"
 """The name of what has none: a model request without a model, a URL without a host."""
 
-_BY_NAME = {wire.name: wire for wire in WIRES}
+_BY_NAME: dict[str, Wire] = {wire.name: wire for wire in (*WIRES, Mcp())}
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -92,6 +94,8 @@ def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) ->
     for wire in WIRES:
         if (model := wire.model_of(call)) is not None:
             return "llm", model or UNNAMED, wire.name
+    if (spoken := identify(call)) is not None:
+        return "mcp", *spoken
     for name, matches in named:
         if matches(call.url):
             return "tool", name, ""

@@ -118,8 +118,13 @@ def _asks(edit: Edit) -> bool:
 def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> Chunks:
     """A stream: what comes in goes out at once, as far as the rewriter lets it."""
     chunk = start
+    last = b""  # what went out for the event that came last
     while True:
-        if out := b"".join(raw for event in parser.feed(chunk) for raw in rewriter.event(event)):
+        parts = [b"".join(rewriter.event(event)) for event in parser.feed(chunk)]
+        last = parts[-1] if parts else last
+        if last.endswith(b"\r") and isinstance(parser, Parser):  # half of its CRLF: the other half goes with it
+            parts.append(parser.take())
+        if out := b"".join(parts):
             yield out
         try:
             pulled = yield PULL
@@ -133,8 +138,8 @@ def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> C
         if pulled is None:
             break
         chunk = pulled
-    last = [raw for event in parser.end() for raw in rewriter.event(event)]
-    if out := b"".join([*last, *rewriter.end()]):
+    ending = [raw for event in parser.end() for raw in rewriter.event(event)]
+    if out := b"".join([*ending, *rewriter.end()]):
         yield out
 
 

@@ -113,6 +113,18 @@ class Parser:
             buffer.clear()
         return found
 
+    def take(self) -> bytes:
+        """The LF of a CRLF whose CR has ended an event, if it is here and nothing more is; else nothing.
+
+        It belongs to the next event's `raw`, and no longer does when it was taken. Who hands events on while they
+        arrive takes it along: many clients do not believe in the event before they have seen it.
+        """
+        if not (self._after_cr and self._line == 1 and self._buffer == b"\n"):
+            return b""
+        self._buffer.clear()
+        self._line, self._after_cr = 0, False
+        return b"\n"
+
     def end(self) -> list[Event]:
         """What is left when the stream is over: an event without its closing blank line, or nothing.
 

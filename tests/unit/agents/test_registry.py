@@ -36,7 +36,10 @@ def test_built_in_types(block: dict[str, Any], kind: type) -> None:
             r"agent\.tools: .* of type 'http' has its own; name its HTTP tools",
         ),
         ({"type": "command", "start": "cat", "tools": "m:t"}, r"agent\.tools: .* 'command' has its own"),
-        ({"endpoint": "http://a/", "mcp": {"x": "cmd"}}, r"agent\.mcp is not available"),
+        (
+            {"endpoint": "http://a/", "mcp": {"x": "cmd"}},
+            "MCP servers can be handed only to an agent that flakestorm starts",
+        ),
     ],
 )
 def test_what_there_is_not_is_said(block: dict[str, Any], said: str) -> None:

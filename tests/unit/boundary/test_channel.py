@@ -62,3 +62,11 @@ async def test_an_unusable_upstream_leaves_no_token_behind(gateway: Gateway) -> 
     with pytest.raises(Misuse, match="OPENAI_BASE_URL"):
         open_channel(gateway, {"OPENAI_BASE_URL": "nonsense"}, {})
     assert gateway.passages == 0
+
+
+async def test_mcp_servers_are_led_through_the_gateway(gateway: Gateway) -> None:
+    env = {"FLAKESTORM_MCP_FAR": "https://mcp.test/mcp", "FLAKESTORM_MCP_NEAR": "npx server"}
+    channel = open_channel(gateway, env, {})
+    root = channel.env["FLAKESTORM_GATEWAY"]
+    assert channel.env["FLAKESTORM_MCP_FAR"] == f"{root}/p/mcp-far/mcp"
+    assert channel.env["FLAKESTORM_MCP_NEAR"].endswith(f" --gateway {root} --name near -- npx server")

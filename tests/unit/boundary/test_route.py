@@ -99,3 +99,10 @@ def test_hostile_request_lines_only_ever_get_lost(method: str, target: str, auth
     with suppress(Lost):
         route = locate(method, target, authorization, OWN)
         assert route.token or route.own or target.startswith(("/r/", "http://127.0.0.1:9", "http://localhost:9"))
+
+
+def test_the_door_of_wrapped_mcp_servers() -> None:
+    assert locate("GET", "/r/T/m/my%20server", None, OWN) == Route("T", "mcp", "my server")
+    for target in ("/r/T/m/", "/r/T/m", "/r/T/m/a/b"):
+        with pytest.raises(Lost):
+            locate("GET", target, None, OWN)

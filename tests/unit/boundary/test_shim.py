@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from flakestorm.boundary.channel import SHIM
+from flakestorm.boundary.mcp_servers import WRAPPER
 
-FILES = sorted(SHIM.rglob("*.py"))
+FILES = [*sorted(SHIM.rglob("*.py")), WRAPPER]  # the wrapper of MCP servers runs in the agent's world too
 
 
 def python(code: str, *, path: list[Path | str] | None = None, gateway: str | None = "http://127.0.0.1:9/r/T") -> str:

@@ -9,7 +9,7 @@ from contracts_support import asks_for, call, inv, said
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.trajectory import arguments, includes, tools_seen
 from flakestorm.core.verdict import Verdict
-from flakestorm.tape.model import Exchange
+from flakestorm.tape.model import Exchange, Recorded
 
 PAID = call("tool", "charge_card", 1, body={"amount": 250, "card": {"id": "c1", "cvc": "1"}})
 SEARCHES = [call("tool", "search", n, body={"city": "Oslo", "page": n}) for n in (1, 2, 3)]
@@ -160,3 +160,18 @@ def test_calls_are_counted(settings: dict[str, Any], outcome: str, reason: str) 
 def test_tool_names_cannot_break_a_report() -> None:
     assert tools_seen(said("", exchanges=[call("tool", "a\x1b[2J"), call("llm", "gpt")])) == "tools seen: a\\x1b[2J"
     assert tools_seen(said("", exchanges=[call("llm", "gpt")])) == "no tool was seen"
+
+
+def test_a_tool_that_a_held_mcp_server_listed_would_have_been_seen() -> None:
+    listed = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"charge_card"}]}}'
+    listing = call("mcp", "tools/list", reply=Recorded(200, chunks=[listed]))
+    exchanges = [listing, asks_for(("charge_card", {"amount": 250}))]
+    assert verdict("tool_not_called", exchanges, tool="charge_card").outcome == "pass"
+    assert verdict("tool_called", exchanges, tool="charge_card").outcome == "fail"
+
+
+def test_the_housekeeping_of_mcp_is_no_tool() -> None:
+    exchanges = [call("mcp", name) for name in ("initialize", "notifications/initialized", "tools/list", "search")]
+    assert verdict("max_calls", exchanges, tool="*", limit=1).outcome == "pass"
+    assert verdict("tool_called", exchanges, tool="init*").reason == "init* was never called; tools seen: search"
+    assert verdict("tool_called", exchanges, tool="tools/list").outcome == "pass"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -255,3 +256,26 @@ def test_at_each_site_every_fault_that_is_due_fires_or_is_masked(chosen: list[st
     }
     outcome = [(f.fault, f.site.occurrence) for f in (*ledger.fired, *ledger.masked)]
     assert sorted(outcome) == sorted(due)
+
+
+@pytest.mark.parametrize(
+    ("spec", "hit"),
+    [
+        (ToolFault(mode="error"), {"search", "resources/read"}),
+        (ToolFault(mode="error", tool="s*"), {"search"}),
+        (ToolFault(mode="error", tool="*/*"), {"resources/read"}),
+        (ToolFault(mode="error", tool="tools/list"), {"tools/list"}),
+        (ToolFault(mode="error", site="mcp/initialize#1"), {"initialize"}),
+    ],
+    ids=lambda value: str(value.model_dump(exclude_unset=True)) if isinstance(value, ToolFault) else "",
+)
+def test_a_glob_means_what_an_mcp_server_does_and_not_its_housekeeping(spec: ToolFault, hit: set[str]) -> None:
+    matches = matcher(Planned(0, "tool", spec))
+    methods = {"search": "tools/call", "server/discover": "server/discover"} | {
+        name: name for name in ("resources/read", "tools/list", "initialize", "notifications/initialized", "ping")
+    }
+    calls = [
+        replace(call("mcp", name), body=f'{{"jsonrpc":"2.0","id":1,"method":"{method}"}}'.encode())
+        for name, method in methods.items()
+    ]
+    assert {c.name for c in calls if matches(c)} == hit

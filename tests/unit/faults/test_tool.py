@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import orjson
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from faults_support import JSON, RESULTS, World, scene, stream, tool_call
 from flakestorm.config.model import ToolFault
-from flakestorm.core.call import Reply, header
+from flakestorm.core.call import Call, Reply, header
 from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.site import Site
 from flakestorm.errors import CallFailed
 from flakestorm.faults.base import tool_faults
 from flakestorm.faults.tool import ARGUMENTS, DEFAULT_PAYLOAD
@@ -187,3 +189,41 @@ def test_malicious_response_comes_when_the_tool_would_have_spoken() -> None:
     reply, body = world.read(fault([], "malicious_response", payload="x"), tool_call())
     assert (body, read) == (b"x", [b"one", b"two"])  # the tool's own words are read to their end, for the tape
     assert reply.status == 200
+
+
+MCP_ASKED = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{}}}'
+MCP_SAID = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"4 flights"}]}}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked", "text", "failed"),
+    [
+        (ToolFault(mode="error"), 0, "Error: 503 Service Unavailable", True),
+        (ToolFault(mode="error", error_code=500, message="down"), 0, "Error: 500 down", True),
+        (ToolFault(mode="malformed"), 1, '4 fl{"result": tru', None),
+        (ToolFault(mode="malicious_response", payload="obey"), 1, "obey", False),
+        (ToolFault(mode="slow", delay_ms=10), 1, "4 flights", None),
+    ],
+    ids=lambda value: value.mode if isinstance(value, ToolFault) else "",
+)
+def test_an_mcp_tool_answers_with_a_valid_message(spec: ToolFault, asked: int, text: str, failed: bool | None) -> None:
+    fired: list[str] = []
+    world = World(Reply(200, JSON, MCP_SAID))
+    site = Site("mcp", "search", 1)
+    call = Call("POST", "http://x.test/mcp", JSON, MCP_ASKED, kind="mcp", name="search", wire="mcp", site=site)
+    reply, body = world.read(tool_faults.get(spec.mode)(spec, scene(fired, site)), call)
+    answer = orjson.loads(body)
+    assert (reply.status, answer["id"], answer["result"]["content"][0]["text"]) == (200, 7, text)
+    assert answer["result"].get("isError") is failed
+    assert (len(world.asked), len(fired)) == (asked, 1)
+
+
+def test_an_mcp_tools_structured_content_keeps_the_form_that_was_promised() -> None:
+    said = MCP_SAID.replace(b"}]", b'}],"structuredContent":{"n":4,"note":"x"}')
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "note": {"type": "string"}}}
+    site = Site("mcp", "search", 1)
+    call = Call("POST", "http://x.test/mcp", JSON, MCP_ASKED, kind="mcp", name="search", wire="mcp", site=site)
+    spec = ToolFault(mode="malicious_response", payload="obey")
+    stage = tool_faults.get("malicious_response")(spec, replace(scene([], site), promised=schema))
+    _, body = World(Reply(200, JSON, said)).read(stage, call)
+    assert orjson.loads(body)["result"]["structuredContent"] == {"n": 4, "note": "obey"}

@@ -183,3 +183,14 @@ def test_only_calls_whose_path_matches_are_parsed_and_those_once(monkeypatch: py
     crossing(Call("POST", "https://api.test/search", body=CHAT), ("search", "/search"))
     crossing(Call("GET", OPENAI))
     assert parsed == [CHAT]
+
+
+def test_a_call_to_an_mcp_server_has_the_name_of_its_tool() -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}'
+    accept = (("Accept", "application/json, text/event-stream"),)
+    assert identity(crossing(Call("POST", "https://mcp.test/mcp", accept, body), ("all", "*"))) == (
+        "mcp",
+        "search",
+        "mcp",
+    )
+    assert identity(crossing(Call("POST", "https://mcp.test/messages?session_id=1", (), body))) == ("mcp", "search", "")

@@ -153,3 +153,21 @@ def test_a_long_stream_is_not_kept() -> None:
 )
 def test_a_body_is_read_as_what_it_plainly_is(body: bytes, announced: bool, expected: bool) -> None:
     assert looks_like_sse(body, stream=announced) is expected
+
+
+def test_the_second_half_of_a_crlf_can_be_taken_along() -> None:
+    parser = Parser()
+    assert [event.data for event in parser.feed(b"data: 1\r\n\r\n")] == [b"1"]
+    assert parser.take() == b"\n"
+    assert parser.take() == parser.pending == b""
+    assert [event.raw for event in parser.feed(b"data: 2\r\n\r\ndata: 3")] == [b"data: 2\r\n\r"]
+    assert parser.take() == b""  # more than that has come
+    assert parser.pending == b"\ndata: 3"
+
+
+@given(STREAMS, st.integers(1, 7))
+def test_taking_it_changes_no_byte_of_the_stream(body: bytes, size: int) -> None:
+    parser, out = Parser(), b""
+    for chunk in chunked(body, size):
+        out += b"".join(event.raw for event in parser.feed(chunk)) + parser.take()
+    assert out + b"".join(event.raw for event in parser.end()) == body

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 __all__ = ["Patch"]
 
 
 class Patch:
-    """One attribute of one class, replaced by a wrapper around it.
+    """One attribute of one class or module, replaced by a wrapper around it.
 
     Args:
-        owner: the class.
+        owner: the class or module.
         name: the attribute; the class must define it itself, so that subclasses keep their own.
         wrap: makes the replacement of the original.
     """
 
     __slots__ = ("_original", "_replacement", "_wrap", "name", "owner")
 
-    def __init__(self, owner: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(
+        self, owner: type | ModuleType, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
         self.owner, self.name, self._wrap = owner, name, wrap
         self._original: Callable[..., Any] | None = None
         self._replacement: Callable[..., Any] | None = None
@@ -32,7 +35,7 @@ class Patch:
         """
         original = vars(self.owner).get(self.name)
         if original is None:
-            raise AttributeError(f"{self.owner.__module__}.{self.owner.__qualname__} has no {self.name}")
+            raise AttributeError(f"{_place(self.owner)} has no {self.name}")
         self._original, self._replacement = original, self._wrap(original)
         setattr(self.owner, self.name, self._replacement)
 
@@ -44,4 +47,8 @@ class Patch:
         self._original = self._replacement = None
 
     def __repr__(self) -> str:
-        return f"<patch of {self.owner.__module__}.{self.owner.__qualname__}.{self.name}>"
+        return f"<patch of {_place(self.owner)}.{self.name}>"
+
+
+def _place(owner: type | ModuleType) -> str:
+    return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"

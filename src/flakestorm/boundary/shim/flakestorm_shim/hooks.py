@@ -17,6 +17,7 @@ PATCHES = {
     "httpx": "on_httpx",
     "httpx2": "on_httpx",
     "aiohttp": "on_aiohttp",
+    "mcp.client.stdio": "on_mcp",
 }
 """Library to the module of this package that patches it."""
 
