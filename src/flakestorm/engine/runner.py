@@ -25,6 +25,7 @@ from flakestorm.engine.events import Listener, RunFinished, RunResult, RunStarte
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Agent, Boundary, Executor, World
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.tools import tools_named
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
@@ -139,7 +140,7 @@ class Runner:
             calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
-            seen=sites.seen("tool", "mcp", "http"),
+            seen=tuple(dict.fromkeys((*sites.seen("tool", "mcp", "http"), *tools_named(recorder.exchanges)))),
         )
         return judged(trial, result, view)
 
