@@ -53,7 +53,8 @@ def spell(entry: Doc, told: Told) -> Mapping[str, object]:
 def _told(response: Doc) -> Told:
     failed = "error" in response
     if failed and len(response) == 1:
-        return Told(string(response["error"]) or dump(response["error"]).decode(), failed=True)
+        error = response["error"]
+        return Told(error if isinstance(error, str) else dump(error).decode(), failed=True)
     key = _only_text(response)
     return Told(string(response[key]) if key else dump(response).decode() if response else "", failed)
 

@@ -1,4 +1,6 @@
-"""Tool results in OpenAI Responses: `function_call_output` items, and those of custom tools.
+"""Tool results in OpenAI Responses: `function_call_output` items, and those of other tools that the agent runs.
+
+OpenAI's own kinds of tools have no name in a call; they are called by their type, e.g. `local_shell`.
 
 With `previous_response_id` (or a `conversation`) OpenAI keeps what was said before, so a request holds new results
 only, and not the calls that they answer.
@@ -13,8 +15,12 @@ from flakestorm.wire.shape import Doc, items, string
 
 __all__ = ["find", "spell"]
 
-_CALLS = ("function_call", "custom_tool_call")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_OUTPUTS = (
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+    "apply_patch_call_output",
+)
 
 
 def find(doc: Doc) -> Sequence[Found]:
@@ -25,10 +31,11 @@ def find(doc: Doc) -> Sequence[Found]:
     for index, item in enumerate(items(doc.get("input"))):
         if not isinstance(item, dict):
             continue
-        call_id = string(item.get("call_id"))
-        if item.get("type") in _CALLS:
-            called[call_id] = string(item.get("name"))
-        elif item.get("type") in _OUTPUTS:
+        call_id = string(item.get("call_id")) or string(item.get("id"))
+        kind = string(item.get("type"))
+        if kind.endswith("_call"):
+            called[call_id] = string(item.get("name")) or kind.removesuffix("_call")
+        elif kind in _OUTPUTS:
             told = Told(texts(item.get("output"), "input_text", "output_text"))
             path = ("input", index)
             found.append(Found(call_id, called.get(call_id, ""), told, path, item, resumed=resumed))
