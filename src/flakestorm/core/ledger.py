@@ -60,7 +60,7 @@ class Ledger:
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:
         """What fired at this site, or elsewhere by way of its call."""
-        return tuple(f for f in self.fired if site in (f.site, f.via))
+        return tuple(f for f in self.fired if site is not None and site in (f.site, f.via))
 
     def fired_in(self, *families: Family) -> bool:
         """Whether a fault of one of these families took effect."""
