@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote
 
@@ -80,6 +81,13 @@ class Planned:
     def on_results(self) -> bool:
         """Whether it was asked to act on results only."""
         return isinstance(self.spec, ToolFault) and self.spec.where == "result"
+
+    def names(self, tool: str) -> bool:
+        """Whether its own words are for a tool of this name, wherever that is met; `*` is for none in particular."""
+        if not isinstance(self.spec, ToolFault) or self.spec.match_url is not None:
+            return False
+        pinned = self.site
+        return pinned.name == tool if pinned else self.spec.tool != "*" and fnmatchcase(tool, self.spec.tool)
 
     @property
     def particular(self) -> bool:

@@ -173,3 +173,18 @@ def test_build_gives_the_fault_with_its_settings() -> None:
     reply = world.cross(tool(mode="error", error_code=418).build(scene(fired)), tool_call())
     assert reply.status == 418
     assert fired
+
+
+@pytest.mark.parametrize(
+    ("planned", "named"),
+    [
+        (tool(mode="error", tool="sea*"), True),
+        (tool(mode="error", tool="pay"), False),
+        (tool(mode="error"), False),
+        (tool(mode="error", tool="search", match_url="*/x"), False),
+        (tool(mode="error", site="tool/search#3"), True),
+        (llm(mode="timeout", model="search"), False),
+    ],
+)
+def test_whether_a_fault_is_for_a_tool_by_its_own_words(planned: Planned, named: bool) -> None:
+    assert planned.names("search") is named
