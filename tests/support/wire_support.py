@@ -72,6 +72,11 @@ def _bytes(message: dict[str, Any]) -> bytes:
     return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
 
 
+def recorded_request(row: dict[str, Any]) -> bytes:
+    """The request body of one row of the index."""
+    return _bytes(_cassette(DATA / row["file"])["interactions"][row["i"]]["request"])
+
+
 @cache
 def cassettes() -> tuple[Recorded, ...]:
     """Every recorded exchange of the index."""

@@ -12,7 +12,7 @@ from flakestorm.agents.python import PythonAgent
 from flakestorm.config.model import Config
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
-from flakestorm.errors import ConfigError, Misuse
+from flakestorm.errors import ConfigError
 
 __all__ = ["Factory", "Order", "agents", "make"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from flakestorm.config.model import Severity
 from flakestorm.core.verdict import Verdict, inconclusive
 
-__all__ = ["Cell", "CellRate", "mark_also_fails", "never_applied", "never_found", "rates"]
+__all__ = ["Cell", "CellRate", "mark_also_fails", "never_applied", "never_found", "rates", "tools_found"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +107,28 @@ def _rate(trials: Sequence[Cell]) -> CellRate:
 _TELLING = ("fail", "inconclusive", "pass")
 
 
-def never_found(cells: Iterable[Cell], *, scenario: str, faults: Sequence[str], seen: Sequence[str]) -> list[Cell]:
+def tools_found(seen: Sequence[str], unreached: Sequence[str]) -> str:
+    """The tools that runs saw instead of the one a fault is for, in words; see `never_found`."""
+    said = f"tools seen: {', '.join(seen) or 'none'}"
+    if not unreached:
+        return said
+    return (
+        f"{said}; the model spoke of {', '.join(unreached)}, but nothing could be broken there: name its URL in "
+        "boundary.tools, register it in agent.tools, or use 'where: result' with a mode that has such a form"
+    )
+
+
+def never_found(
+    cells: Iterable[Cell], *, scenario: str, faults: Sequence[str], seen: Sequence[str], unreached: Sequence[str] = ()
+) -> list[Cell]:
     """The same cells, with every pass in this scenario inconclusive because a tool fault of it never found its tool.
 
     Args:
         cells: of any scenarios; those of others, and fails, stay as they are.
         scenario: the scenario's name.
         faults: its tool faults that matched no call in any of its runs, in words, e.g. `search=error`. None: no change.
-        seen: names of the tools that its runs called.
+        seen: names of the tools that its runs called, or whose model spoke of them.
+        unreached: those of them that the faults are for: nothing of theirs was where the faults looked.
     """
     if not faults:
         return list(cells)
@@ -124,7 +138,7 @@ def never_found(cells: Iterable[Cell], *, scenario: str, faults: Sequence[str], 
         if len(faults) == 1
         else f"tool faults {names} never found their tools"
     )
-    reason = f"{who}; tools seen: {', '.join(seen) or 'none'}"
+    reason = f"{who}; {tools_found(seen, unreached)}"
     return [
         replace(cell, verdict=inconclusive(reason))
         if cell.scenario == scenario and cell.verdict.outcome == "pass"

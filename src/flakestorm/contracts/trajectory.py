@@ -22,6 +22,7 @@ from flakestorm.core.site import KINDS
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import Misuse
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.tools import tools_named
 from flakestorm.wire.classify import wire_of
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.mcp import housekeeping
@@ -82,11 +83,17 @@ def max_calls(spec: Invariant, run: RunView) -> Verdict:
 
 
 def tools_seen(run: RunView) -> str:
-    """The names of the tools this run called, in words."""
+    """The names of the tools this run called, or its model spoke of, in words."""
     names = dict.fromkeys(x.name for x in run.exchanges if x.kind in ("tool", "mcp") and not housekeeping(x.name))
-    if names:
-        return f"tools seen: {', '.join(plain(name, 60) for name in names)}"
+    inside = [name for name in tools_named(run.exchanges) if name not in names]
+    if names or inside:
+        only = f" (in the model's conversation only: {_list(inside)})" if inside else ""
+        return f"tools seen: {_list([*names, *inside])}{only}"
     return "no tool was seen" if run.exchanges else "nothing crossed the boundary"
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(plain(name, 60) for name in names)
 
 
 def _calls(tool: str, run: RunView) -> list[Exchange]:

@@ -26,6 +26,8 @@ class Firing:
         family: which `*_faults` list it came from.
         detail: what it did, in words, e.g. `503 Service Unavailable`.
         fault: the index of the fault in the scenario, in config order.
+        via: the call in which it took effect, where that is another one than `site`: a tool's result that was rewritten
+            is `tool/search#1`, and the model call that carried it `llm/gpt-4o#2`.
     """
 
     site: Site
@@ -33,6 +35,7 @@ class Firing:
     family: Family
     detail: str = ""
     fault: int = 0
+    via: Site | None = None
 
 
 @dataclass(slots=True)
@@ -59,8 +62,8 @@ class Ledger:
     canaries: list[str] = field(default_factory=list)
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:
-        """What fired at this site."""
-        return tuple(f for f in self.fired if f.site == site)
+        """What fired at this site, or elsewhere by way of its call."""
+        return tuple(f for f in self.fired if site is not None and site in (f.site, f.via))
 
     def fired_in(self, *families: Family) -> bool:
         """Whether a fault of one of these families took effect."""

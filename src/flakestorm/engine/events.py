@@ -89,7 +89,8 @@ class RunResult:
         calls: how many calls of each kind crossed the boundary (`llm`, `tool`, `mcp`, `http`).
         tape: path of the tape, relative to the report's folder where possible; empty if none was written.
         reproduce: the command line that does exactly this run again.
-        seen: names of the tools (and unnamed hosts) the agent called.
+        seen: names of the tools (and unnamed hosts) the agent called, and of those that its model asked for or was told
+            results of, whose own calls need not have crossed the boundary.
         canaries: tokens that injected instructions carried in this run.
     """
 

@@ -13,14 +13,16 @@ from flakestorm.contracts.base import RunView
 from flakestorm.core.answer import AgentError
 from flakestorm.core.call import Call
 from flakestorm.core.ledger import Ledger
+from flakestorm.core.site import Sites
 from flakestorm.engine.events import Report, RunResult, ScenarioInfo
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.runner import Judged, judged
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
-from flakestorm.faults.staging import matcher
+from flakestorm.faults.staging import matcher, result_matcher
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.tools import tool_results_of
 
 __all__ = ["take_over"]
 
@@ -93,8 +95,23 @@ def _ledger(scenario: Scenario, run: RunResult, exchanges: Sequence[Exchange]) -
         fired=list(run.fired),
         masked=list(run.masked),
         canaries=list(run.canaries),
-        matched={planned.index for planned in schedule.planned if any(map(matcher(planned), calls))},
+        matched={planned.index for planned in schedule.planned if any(map(matcher(planned), calls))}
+        | _on_results(schedule, calls, tool_results_of(exchanges)),
     )
+
+
+def _on_results(schedule: Schedule, calls: Sequence[Call], results: Sequence[str]) -> set[int]:
+    """The faults for which there was a result: of any tool where they are for results only, else of one whose calls
+    were not seen."""
+    crossed = {call.name for call in calls if call.kind in ("tool", "mcp")}
+    met = Sites()
+    sites = [met.next("tool", name) for name in results]
+    return {
+        planned.index
+        for planned in schedule.planned
+        if (matches := result_matcher(planned)) is not None
+        and any(matches(site) and (planned.on_results or site.name not in crossed) for site in sites)
+    }
 
 
 def _error(text: str | None) -> AgentError | None:

@@ -25,6 +25,7 @@ from flakestorm.engine.events import Listener, RunFinished, RunResult, RunStarte
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Agent, Boundary, Executor, World
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.tools import tools_named
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 from flakestorm.wire.mcp import housekeeping
@@ -128,6 +129,7 @@ class Runner:
             exchanges=recorder.exchanges,
             visible=(*self.visible, *self.boundary.tools),
         )
+        called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
         result = RunResult(
             id=trial.run,
             scenario=trial.scenario.name,
@@ -143,7 +145,7 @@ class Runner:
             calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
-            seen=tuple(name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)),
+            seen=tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges)))),
             canaries=tuple(ledger.canaries),
         )
         return judged(trial, result, view, self.world)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found
+from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found, tools_found
 from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
 from flakestorm.core.verdict import Outcome, Verdict
 from flakestorm.engine.events import CellResult, InvariantInfo, Score
@@ -89,19 +89,18 @@ def _cells(plan: Plan, judged: Sequence[Judged]) -> tuple[list[Cell], list[str]]
     notes = []
     for scenario in plan.scenarios:
         runs = [j for j in judged if j.trial.scenario.name == scenario.name]
-        lost = [p.describe() for p in Schedule.of(scenario).unmatched([j.view.ledger for j in runs])] if runs else []
-        if lost:
+        unmatched = Schedule.of(scenario).unmatched([j.view.ledger for j in runs]) if runs else ()
+        if unmatched:
+            lost = [planned.describe() for planned in unmatched]
             seen = tuple(dict.fromkeys(name for j in runs for name in j.run.seen))
-            cells = never_found(cells, scenario=scenario.name, faults=lost, seen=seen)
-            notes.append(
-                f"scenario {scenario.name}: {', '.join(lost)} never found its tool; tools seen: "
-                f"{', '.join(seen) or 'none'}"
-            )
+            near = [name for name in seen if any(planned.names(name) for planned in unmatched)]
+            cells = never_found(cells, scenario=scenario.name, faults=lost, seen=seen, unreached=near)
+            notes.append(f"scenario {scenario.name}: {', '.join(lost)} never found its tool; {tools_found(seen, near)}")
         idle = [p for p in Schedule.of(scenario).planned if not any(p.index in j.view.ledger.matched for j in runs)]
         notes += [
             f"scenario {scenario.name}: {p.describe()} found no call to act on in any run"
             for p in idle
-            if runs and p.describe() not in lost
+            if runs and p not in unmatched
         ]
     unused = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
     notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in unused]

@@ -22,6 +22,13 @@ It never fires, so a run with it alone is inconclusive. One that answers in the 
 `scene.fired()` must be called at the moment the fault takes effect and not before: a truncation that finds nothing to
 cut did not fire, and a run in which nothing fired proves nothing. A fault that changes a body does so by a transducer
 (`Reply.pipe`) and fires when the change is emitted; it must not read the body itself.
+
+A tool fault may have a second form, for tools whose calls no seam can see: what it makes of the tool's *result* on its
+way to the model. That is a pure function, registered under the same mode::
+
+    @result_faults.add("teapot")
+    def teapot(spec: ToolFault, choices: Choices, told: Told) -> Change:
+        return Change("418", Told("I'm a teapot", failed=True), replaces=True)
 """
 
 from __future__ import annotations
@@ -37,8 +44,21 @@ from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.registry import Registry
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError
+from flakestorm.wire.results import Told
 
-__all__ = ["ContextMode", "LlmMode", "Scene", "ToolMode", "context_attacks", "inward", "llm_faults", "tool_faults"]
+__all__ = [
+    "Change",
+    "ContextMode",
+    "LlmMode",
+    "ResultMode",
+    "Scene",
+    "ToolMode",
+    "context_attacks",
+    "inward",
+    "llm_faults",
+    "result_faults",
+    "tool_faults",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +80,31 @@ class Scene:
     promised: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a fault does to a tool's result.
+
+    Args:
+        detail: a few words on it, for the ledger.
+        told: what the result tells the model instead; None leaves it as it is.
+        delay_ms: how long the model call that first carries the result is held back.
+        replaces: whether nothing of the tool's own result is left, so that faults further in had no effect.
+    """
+
+    detail: str
+    told: Told | None = None
+    delay_ms: int = 0
+    replaces: bool = False
+
+
 ToolMode = Callable[[ToolFault, Scene], Interceptor]
+ResultMode = Callable[[ToolFault, Choices, Told], Change | None]
+"""Gives None where there is nothing to change. It is asked once for each result, so it may not keep state."""
 LlmMode = Callable[[LlmFault, Scene], Interceptor]
 ContextMode = Callable[[ContextAttack, Scene], Interceptor]
 
 tool_faults: Registry[ToolMode] = Registry("tool fault mode", "flakestorm.faults.tool")
+result_faults: Registry[ResultMode] = Registry("fault mode of tool results", "flakestorm.faults.result")
 llm_faults: Registry[LlmMode] = Registry("LLM fault mode", "flakestorm.faults.llm")
 context_attacks: Registry[ContextMode] = Registry("context attack", "flakestorm.faults.context")
 

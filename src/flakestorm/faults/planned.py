@@ -6,7 +6,8 @@ the first pinned to one site and without triggers, and it reads back as it was w
     TARGET=MODE          tool/search#1=timeout
     TARGET=MODE:ARG      tool/search#1=error:503      llm/gpt-4o#2=truncated_response:20
 
-ARG is the mode's main setting (`ARGUMENTS` of `tool.py` and `llm.py`). In a text, `%` and control characters are
+ARG is the mode's main setting (`ARGUMENTS` of `tool.py` and `llm.py`). `MODE@result` is a fault for which
+`where: result` was asked: `tool/search#1=error@result:503`. In a text, `%` and control characters are
 percent-encoded, so the form stays one line.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,21 +24,24 @@ from pydantic import ValidationError
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.config.vocabulary import CONTEXT_ATTACKS
+from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Family
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
-from flakestorm.faults.base import Scene, context_attacks, llm_faults, tool_faults
+from flakestorm.faults.base import Change, Scene, context_attacks, llm_faults, result_faults, tool_faults
 from flakestorm.faults.context import ARGUMENTS as CONTEXT_ARGUMENTS
 from flakestorm.faults.drift import ARGUMENTS as DRIFT_ARGUMENTS
 from flakestorm.faults.llm import ARGUMENTS as LLM_ARGUMENTS
 from flakestorm.faults.tool import ARGUMENTS as TOOL_ARGUMENTS
+from flakestorm.faults.tool_result import ARGUMENTS as RESULT_ARGUMENTS
+from flakestorm.wire.results import Told
 
 __all__ = ["Planned", "parse_injection"]
 
 _ARGUMENTS: dict[str, dict[str, str]] = {
-    "tool": TOOL_ARGUMENTS,
+    "tool": {**RESULT_ARGUMENTS, **TOOL_ARGUMENTS},
     "llm": {**LLM_ARGUMENTS, **DRIFT_ARGUMENTS},
     "context": CONTEXT_ARGUMENTS,
 }
@@ -81,6 +86,18 @@ class Planned:
             raise Misuse(f"the fault {self.fault!r} is pinned to what is no site: {error}") from error
 
     @property
+    def on_results(self) -> bool:
+        """Whether it was asked to act on results only."""
+        return isinstance(self.spec, ToolFault) and self.spec.where == "result"
+
+    def names(self, tool: str) -> bool:
+        """Whether its own words are for a tool of this name, wherever that is met; `*` is for none in particular."""
+        if not isinstance(self.spec, ToolFault) or self.spec.match_url is not None:
+            return False
+        pinned = self.site
+        return pinned.name == tool if pinned else self.spec.tool != "*" and fnmatchcase(tool, self.spec.tool)
+
+    @property
     def particular(self) -> bool:
         """Whether it names what it is for, rather than taking any tool or any model that comes along."""
         name = self.spec.model if isinstance(self.spec, LlmFault) else self.spec.tool
@@ -99,7 +116,8 @@ class Planned:
         """`MODE`, or `MODE:ARG` where the main setting is given: what stands behind `=` in `--inject`."""
         setting = _argument(self.family, self.mode)
         value = None if setting is None else getattr(self.spec, setting)
-        return self.mode if value is None else f"{self.mode}:{_quoted(str(value))}"
+        mode = f"{self.mode}@result" if self.on_results else self.mode
+        return mode if value is None else f"{mode}:{_quoted(str(value))}"
 
     def describe(self) -> str:
         """One line, with triggers and other settings in brackets: `llm/*=rate_limit (after 5, p 0.3)`."""
@@ -118,22 +136,27 @@ class Planned:
         Raises:
             Misuse: its mode is not in this version, or its settings ask for what is not.
         """
-        registry = _registry(self.family)
+        registry: Registry[Any] = result_faults if self.on_results else _registry(self.family)
         if self.mode not in registry and self.mode not in registry.names():
             known = sorted(registry.names())
             close = nearest(self.mode, known)
+            elsewhere = self.family == "tool" and not self.on_results and self.mode in result_faults
             raise Misuse(
                 f"the {registry.what} {self.mode!r} is not available in this version; "
-                + (f"did you mean {close!r}? " if close else "")
+                + ("it is with 'where: result'; " if elsewhere else f"did you mean {close!r}? " if close else "")
                 + f"available: {', '.join(known) or 'none'}"
             )
-        if isinstance(self.spec, ToolFault) and self.spec.where == "result":
+        if self.on_results and self.spec.match_url is not None:
             raise Misuse(
-                f"the fault {self.describe()!r} asks for 'where: result', which is not available in this version; "
-                "leave 'where' out or use 'where: call'"
+                f"the fault {self.describe()!r} is for results, and a result has no URL; "
+                "leave 'match_url' out and name the tool in 'tool'"
             )
         site = self.site
-        if site is not None and ((site.kind == "llm") != (self.family == "llm") or site.kind in ("agent", "draw")):
+        if site is None:
+            return
+        if self.on_results and site.kind != "tool":
+            raise Misuse(f"the fault {self.describe()!r} is for results; their sites are written tool/NAME#N")
+        if (site.kind == "llm") != (self.family == "llm") or site.kind in ("agent", "draw"):
             raise Misuse(
                 f"the {registry.what} {self.mode!r} cannot act at {site}: tool faults act on tool, mcp and http "
                 "calls, model faults on llm calls"
@@ -146,6 +169,12 @@ class Planned:
         if isinstance(self.spec, LlmFault):
             return llm_faults.get(self.spec.mode)(self.spec, scene)
         return context_attacks.get(self.spec.type)(self.spec, scene)
+
+    def change(self, told: Told, choices: Choices) -> Change | None:
+        """What the fault makes of a tool's result; None where that is nothing. `check` first."""
+        if not isinstance(self.spec, ToolFault):
+            return None
+        return result_faults.get(self.spec.mode)(self.spec, choices, told)
 
 
 def parse_injection(text: str, *, index: int = 0) -> Planned:
@@ -166,8 +195,13 @@ def parse_injection(text: str, *, index: int = 0) -> Planned:
         site = Site.parse(where)
     except ValueError as error:
         raise Misuse(f"in {text!r}: {error}") from error
+    mode, place, of = mode.partition("@")
     family: Family = "llm" if site.kind == "llm" else "context" if mode in CONTEXT_ATTACKS.words else "tool"
     settings: dict[str, Any] = {"type" if family == "context" else "mode": mode, "site": str(site)}
+    if place:
+        if of != "result" or family != "tool":
+            raise Misuse(f"in {text!r}: only a tool fault can be for a result; write tool/search#1=error@result")
+        settings["where"] = "result"
     setting = _argument(family, mode)
     planned = Planned(index, family, _spec(text, family, settings))
     planned.check()
@@ -212,7 +246,7 @@ def _notes(spec: ToolFault | LlmFault | ContextAttack, argument: str | None) -> 
     rest = [
         f"{name} {_excerpt(_quoted(str(value)))}"
         for name, value in given.items()
-        if value is not None and name not in (*_TRIGGERS, *_TARGETS, argument)
+        if value is not None and name not in (*_TRIGGERS, *_TARGETS, argument) and (name, value) != ("where", "result")
     ]
     return triggers + rest
 

@@ -28,7 +28,8 @@ def document(exchange: Exchange) -> dict[str, Any]:
     `request.body` is the JSON value where the body is JSON, else its text. `reply.chunks` is a list of strings: the
     pieces of a stream as they came, or the one text of a whole reply; joined they are the body, without content
     encoding. `reply.text` is what the model said, or, where no wire understands the reply, the whole body. `world` is
-    of the same shape as `reply`, or null.
+    of the same shape as `reply`, or null; `world_request` is what the world was asked where a fault changed that, or
+    null.
     """
     return {
         "site": str(exchange.site),
@@ -40,10 +41,11 @@ def document(exchange: Exchange) -> dict[str, Any]:
             "method": exchange.method,
             "url": exchange.url,
             "headers": [list(field) for field in exchange.headers],
-            "body": _value(decode_body(exchange.body, exchange.headers)),
+            "body": _json(exchange, exchange.body),
         },
         "reply": _reply(exchange, exchange.reply),
         "world": None if exchange.world is None else _reply(exchange, exchange.world),
+        "world_request": None if exchange.world_body is None else {"body": _json(exchange, exchange.world_body)},
         "sent": exchange.sent,
         "faults": [{"site": str(f.site), "mode": f.mode, "detail": f.detail} for f in exchange.faults],
         "t_ms": exchange.t_ms,
@@ -102,7 +104,8 @@ def _texts(pieces: Iterable[bytes]) -> list[str]:
     return texts
 
 
-def _value(body: bytes) -> Any:
+def _json(exchange: Exchange, body: bytes) -> Any:
+    body = decode_body(body, exchange.headers)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -83,7 +83,7 @@ def digest(exchanges: Iterable[Exchange], output: str) -> str:
 
 def to_line(exchange: Exchange) -> dict[str, Any]:
     """An exchange as a JSON object."""
-    return {
+    line = {
         "n": exchange.n,
         "site": str(exchange.site),
         "lane": exchange.lane,
@@ -95,11 +95,14 @@ def to_line(exchange: Exchange) -> dict[str, Any]:
         "reply": _recorded(exchange.reply),
         "world": None if exchange.world is None else _recorded(exchange.world),
         "sent": exchange.sent,
-        "faults": [{"mode": f.mode, "family": f.family, "detail": f.detail, "fault": f.fault} for f in exchange.faults],
+        "faults": [_fired(firing, exchange.site) for firing in exchange.faults],
         "t_ms": exchange.t_ms,
         "duration_ms": exchange.duration_ms,
         "note": exchange.note,
     }
+    if exchange.world_body is not None:
+        line["world_body"] = _body(exchange.world_body)
+    return line
 
 
 def from_line(line: Mapping[str, Any]) -> Exchange:
@@ -120,6 +123,7 @@ def from_line(line: Mapping[str, Any]) -> Exchange:
         body=_bytes(line.get("body")),
         reply=_reply(line.get("reply")),
         world=None if world is None else _reply(world),
+        world_body=None if line.get("world_body") is None else _bytes(line["world_body"]),
         sent=_whole(line, "sent"),
         faults=tuple(_firing(site, fault) for fault in _list(line, "faults")),
         t_ms=_number(line.get("t_ms")),
@@ -169,13 +173,19 @@ def _reply(line: Any) -> Recorded:
     )
 
 
-def _firing(site: Site, line: Any) -> Firing:
+def _fired(firing: Firing, here: Site) -> dict[str, Any]:
+    line = {"mode": firing.mode, "family": firing.family, "detail": firing.detail, "fault": firing.fault}
+    return line if firing.site == here else {**line, "site": str(firing.site)}
+
+
+def _firing(here: Site, line: Any) -> Firing:
     if not isinstance(line, dict):
         raise ValueError("'faults' must hold objects")
     family = _text(line, "family")
     if family not in get_args(Family):
         raise ValueError(f"'family' cannot be {family!r}")
-    return Firing(site, _text(line, "mode"), cast(Family, family), _text(line, "detail"), _whole(line, "fault"))
+    site, via = (Site.parse(_text(line, "site")), here) if "site" in line else (here, None)
+    return Firing(site, _text(line, "mode"), cast(Family, family), _text(line, "detail"), _whole(line, "fault"), via)
 
 
 def _body(data: bytes) -> str | dict[str, str]:

@@ -59,8 +59,10 @@ class Exchange:
         reply: what the agent saw.
         world: what the world said, where a fault made that differ; None when it is the same, or when the world was
             never asked (see `sent`).
+        world_body: the request body that the world got, where a fault changed it; None when it got what the agent sent,
+            or nothing (see `sent`).
         sent: how many times the request really went out: 0 when a fault answered in the world's place.
-        faults: what fired here.
+        faults: what fired here, and (by way of this call) at the tool results that it carried.
         t_ms, duration_ms: when the call arrived, since the run began, and how long until its reply had ended.
         n: order of arrival in the run, from 0; a tape file holds exchanges in the order they ended.
         note: what a reader should know about this record, e.g. that a streamed request body was not kept.
@@ -75,6 +77,7 @@ class Exchange:
     body: bytes = b""
     reply: Recorded = field(default_factory=Recorded)
     world: Recorded | None = None
+    world_body: bytes | None = None
     sent: int = 0
     faults: tuple[Firing, ...] = ()
     t_ms: float = 0.0

@@ -85,6 +85,8 @@ class Recorder:
         if at is None:  # the run is over, or this call never passed `outer`
             return cast(Reply, (yield call))
         at.exchange.sent += 1
+        if call.body is not at.call.body and call.body != at.call.body:
+            at.exchange.world_body = call.body
         if at.exchange.site not in self._ledger.hit:  # nothing stands between: the agent sees what the world says
             return cast(Reply, (yield call))
         world = at.world = Recorded(end="client left")
@@ -149,7 +151,7 @@ class Recorder:
             exchange.duration_ms = round(self.now_ms() - exchange.t_ms, 3)
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]
-                exchange.faults = tuple(firing for firing in fired if firing.site == exchange.site)
+                exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
             if exchange.faults and world is not None:
                 if at.said is not None:
                     _heads(world, at.said)

@@ -23,8 +23,8 @@ from flakestorm.wire.base import Wire
 from flakestorm.wire.bedrock import Bedrock, BedrockInvoke
 from flakestorm.wire.embeddings import Embeddings
 from flakestorm.wire.gemini import Gemini
-from flakestorm.wire.ollama import Ollama
 from flakestorm.wire.mcp import Mcp, identify
+from flakestorm.wire.ollama import Ollama
 from flakestorm.wire.openai_chat import OpenAIChat
 from flakestorm.wire.openai_responses import OpenAIResponses
 

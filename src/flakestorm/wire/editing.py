@@ -19,7 +19,7 @@ from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
 from flakestorm.wire.shape import Doc, dump
-from flakestorm.wire.sse import Event
+from flakestorm.wire.sse import Event, Parser
 
 __all__ = ["Change", "Rewriter", "edited", "redone", "spread"]
 

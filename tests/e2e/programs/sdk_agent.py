@@ -3,7 +3,8 @@
     python sdk_agent.py --port 8000     POST /invoke {"input": "..."} -> {"output": "..."}
 
 Which SDK and which HTTP client it uses is told by SDK (openai, anthropic) and CLIENT (httpx, httpx2, requests,
-aiohttp); STREAM=1 streams the model's reply. SEARCH_URL is hard-coded configuration as far as the agent knows.
+aiohttp, or function: no client at all, the tool is a plain function); STREAM=1 streams the model's reply. SEARCH_URL is
+hard-coded configuration as far as the agent knows.
 """
 
 import argparse
@@ -46,6 +47,10 @@ def search_with_aiohttp() -> tuple[int, str]:
             return r.status, await r.text()
 
     return asyncio.run(go())
+
+
+def search_with_function() -> tuple[int, str]:
+    return 200, '{"flights": 3}'
 
 
 def search() -> str:

@@ -52,6 +52,12 @@ def test_several_lost_faults_are_all_named() -> None:
     assert cell.verdict.reason == "tool faults 'a=error', 'b=slow' never found their tools; tools seen: none"
 
 
+def test_a_tool_that_only_the_model_spoke_of_is_told_how_to_reach() -> None:
+    (cell,) = never_found(cells("p"), scenario="down", faults=["search=error"], seen=["search"], unreached=["search"])
+    assert cell.verdict.outcome == "inconclusive"
+    assert "tools seen: search; the model spoke of search, but nothing could be broken there" in cell.verdict.reason
+
+
 def test_faults_that_found_their_tools_change_nothing() -> None:
     assert never_found(cells("pfi"), scenario="down", faults=[], seen=["x"]) == cells("pfi")
 

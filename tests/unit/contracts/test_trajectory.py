@@ -157,6 +157,13 @@ def test_calls_are_counted(settings: dict[str, Any], outcome: str, reason: str) 
     assert verdict("max_calls", exchanges, **settings) == Verdict(outcome, reason)  # type: ignore[arg-type]
 
 
+def test_tools_that_only_the_model_spoke_of_are_told_apart() -> None:
+    exchanges = [call("tool", "search"), asks_for(("search", {}), ("book", {}))]
+    assert tools_seen(said("", exchanges=exchanges)) == (
+        "tools seen: search, book (in the model's conversation only: book)"
+    )
+
+
 def test_tool_names_cannot_break_a_report() -> None:
     assert tools_seen(said("", exchanges=[call("tool", "a\x1b[2J"), call("llm", "gpt")])) == "tools seen: a\\x1b[2J"
     assert tools_seen(said("", exchanges=[call("llm", "gpt")])) == "no tool was seen"

@@ -1,9 +1,11 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine_support import FakeWorld, run_of, says, scenario
+from flakestorm.config.model import Scenario
 from flakestorm.core.site import Site
 from flakestorm.engine.events import Report, ScenarioInfo
 from flakestorm.engine.plan import make_plan
@@ -52,6 +54,21 @@ def test_which_faults_found_their_tool_is_read_off_the_tape() -> None:
     assert taken.view.ledger.matched == {0}
     (taken,) = take_over(PLAN, report_of(run), tape_of("search", "pay"), WORLD)
     assert taken.view.ledger.matched == {0, 1}
+
+
+def test_which_faults_found_a_result_is_read_off_the_tape_too() -> None:
+    told = {"role": "tool", "tool_call_id": "c1", "content": "3"}
+    call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}, told]
+    model = Exchange(Site("llm", "m", 1), wire="openai_chat", body=json.dumps({"messages": messages}).encode())
+    run = run_of(PLAN.trials[2]).run
+    (taken,) = take_over(PLAN, report_of(run), lambda run: [model], WORLD)
+    assert taken.view.ledger.matched == {1}
+    seen = Scenario(name="down", tool_faults=[{"tool": "pay", "mode": "error", "match_url": "*/other"}])
+    plan = make_plan("contract run", scenarios=[scenario("calm"), seen], invariants=[says("fine")], prompts=["a", "b"])
+    infos = tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in plan.scenarios)
+    (taken,) = take_over(plan, replace(report_of(run), scenarios=infos), lambda run: [model], WORLD)
+    assert taken.view.ledger.matched == set(), "a fault for a URL is not for results"
 
 
 def test_agent_errors_come_back_as_they_were() -> None:

@@ -1,7 +1,11 @@
 import asyncio
+import json
 
 from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, run_of, says, scenario
 from flakestorm.core.answer import AgentError, Answer
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.pipeline import drive
+from flakestorm.core.stream import pump
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.runner import Runner
 from flakestorm.tape.reader import Tape
@@ -81,3 +85,21 @@ def test_a_check_that_never_ends_is_inconclusive(tmp_path) -> None:
     ((_, verdict),) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
     assert verdict.outcome == "inconclusive"
     assert "took longer" in verdict.reason
+
+
+def test_tools_that_only_the_model_spoke_of_are_seen_and_not_counted(tmp_path) -> None:
+    asked = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+    said = {"choices": [{"message": {"role": "assistant", "tool_calls": [asked]}, "finish_reason": "tool_calls"}]}
+
+    class Modern(FakeAgent):
+        async def ask(self, prompt, line) -> Answer:
+            url, body = "https://api.openai.com/v1/chat/completions", b'{"model": "m", "messages": []}'
+            reply = drive(
+                line.pipeline(Call("POST", url, body=body)), lambda _: Reply(200, body=json.dumps(said).encode()), print
+            )
+            list(pump(reply, print))
+            return await super().ask(prompt, line)
+
+    (judged,) = carry_out(tmp_path, Modern(), scenario("calm"))
+    assert judged.run.seen == ("search", "book")
+    assert judged.run.calls == {"llm": 1, "tool": 1, "mcp": 0, "http": 0}

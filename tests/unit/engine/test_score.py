@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from engine_support import run_of, says, scenario
@@ -54,6 +56,13 @@ def test_a_fault_that_never_finds_its_tool_makes_passes_inconclusive_and_lists_t
     assert "pay" in found.cells[0].reason
     assert "search, weather" in found.cells[0].reason
     assert any("never found its tool" in note for note in found.notes)
+
+
+def test_a_tool_that_was_spoken_of_and_not_reached_is_told_how_to_reach() -> None:
+    plan = plan_of(scenario("one", "sea*"))
+    lost = [replace(j, run=replace(j.run, seen=("search",))) for j in [run_of(t, seen=()) for t in plan.trials]]
+    (note,) = assemble(plan, lost, CONTRACT).notes
+    assert "never found its tool; tools seen: search; the model spoke of search, but" in note
 
 
 def test_a_failure_that_chaos_did_not_cause_says_so() -> None:

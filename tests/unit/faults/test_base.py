@@ -5,9 +5,12 @@ import pytest
 from faults_support import World, scene, tool_call
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.choices import Choices
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.errors import Misuse, StageError
-from flakestorm.faults.base import Scene, inward, tool_faults
+from flakestorm.faults.base import Change, Scene, inward, result_faults, tool_faults
+from flakestorm.faults.planned import Planned
+from flakestorm.wire.results import Told
 
 
 def test_a_fault_of_ones_own_is_a_function_from_settings_to_a_stage() -> None:
@@ -22,6 +25,18 @@ def test_a_fault_of_ones_own_is_a_function_from_settings_to_a_stage() -> None:
     world, fired = World(), list[str]()
     reply, body = world.read(teapot(ToolFault(mode="teapot", message="short and stout"), scene(fired)), tool_call())
     assert (reply.status, body, fired, world.asked) == (418, b"short and stout", ["418"], [])
+
+
+def test_a_second_form_for_results_is_a_function_from_what_was_told() -> None:
+    @result_faults.add("teapot of these tests")
+    def teapot(spec: ToolFault, choices: Choices, told: Told) -> Change:
+        return Change("418", Told(f"{told.text}? I'm a teapot", failed=True), replaces=True)
+
+    planned = Planned(0, "tool", ToolFault(mode="teapot of these tests", where="result"))
+    planned.check()
+    assert planned.change(Told("coffee"), Choices(1)) == Change(
+        "418", Told("coffee? I'm a teapot", True), replaces=True
+    )
 
 
 def test_inward_is_the_call_answered_by_its_reply() -> None:

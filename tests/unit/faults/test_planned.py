@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from faults_support import World, scene, tool_call
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
+from flakestorm.core.choices import Choices
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
+from flakestorm.faults.base import Change
 from flakestorm.faults.planned import Planned, parse_injection
+from flakestorm.wire.results import Told
 
 
 def tool(**settings: object) -> Planned:
@@ -24,6 +27,8 @@ def llm(**settings: object) -> Planned:
     [
         (tool(tool="search", mode="error", error_code=503), "tool/search=error:503"),
         (tool(mode="timeout"), "tool/*=timeout"),
+        (tool(mode="timeout", where="call"), "tool/*=timeout (where call)"),
+        (tool(tool="search", mode="error", where="result", error_code=500), "tool/search=error@result:500"),
         (llm(mode="rate_limit", after_calls=5), "llm/*=rate_limit (after 5)"),
         (llm(mode="timeout", model="gpt-4o*", delay_ms=15000, probability=0.3), "llm/gpt-4o*=timeout:15000 (p 0.3)"),
         (
@@ -49,6 +54,8 @@ def test_a_fault_is_described_in_one_line(planned: Planned, line: str) -> None:
         ("http/api.test:8443#1=timeout:2000", "tool", {"mode": "timeout", "delay_ms": 2000}),
         ("tool/a%20b%3Dc#1=malformed", "tool", {"mode": "malformed"}),
         ("tool/s#1=malicious_response:a=b: 50%25", "tool", {"mode": "malicious_response", "payload": "a=b: 50%"}),
+        ("tool/search#1=empty@result", "tool", {"mode": "empty", "where": "result"}),
+        ("tool/search#1=error@result:500", "tool", {"mode": "error", "where": "result", "error_code": 500}),
         ("llm/gpt-4o#2=truncated_response:20", "llm", {"mode": "truncated_response", "max_tokens": 20}),
         ("llm/gpt-4o#1=rate_limit:50", "llm", {"mode": "rate_limit", "retry_after_ms": 50}),
         ("llm/gpt-4o#1=garbage", "llm", {"mode": "garbage"}),
@@ -86,6 +93,9 @@ def test_any_name_and_any_payload_survive_the_one_line_form(name: str, payload: 
         ("tool/search#1=error:9", "error_code: Input should be greater than or equal to 400"),
         ("tool/search#1=slow:-5", "delay_ms: Input should be greater than or equal to 0"),
         ("tool/search#1=malformed:3", "'malformed' takes no argument; write tool/search#1=malformed"),
+        ("tool/search#1=error@home", "only a tool fault can be for a result; write tool/search#1=error@result"),
+        ("llm/gpt-4o#1=timeout@result", "only a tool fault can be for a result"),
+        ("mcp/search#1=error@result", "their sites are written tool/NAME#N"),
         ("draw/uuid#1=error", "cannot act at draw/uuid#1: tool faults act on tool, mcp and http calls"),
         ("agent/agent#1=error", "cannot act at agent/agent#1"),
     ],
@@ -105,7 +115,14 @@ def test_an_injection_that_cannot_be_read_says_which_part(text: str, message: st
             Planned(0, "context", ContextAttack(type="overflow")),
             "the context attack 'overflow' is not available in this version; available: indirect_injection",
         ),
-        (tool(mode="error", where="result"), "'where: result', which is not available in this version"),
+        (
+            tool(mode="eror", where="result"),
+            "fault mode of tool results 'eror' is not available in this version; did you",
+        ),
+        (tool(mode="duplicate", where="result"), "available: connection_reset, empty, error, malformed"),
+        (tool(mode="connection_reset"), "it is with 'where: result'; available: error, malformed"),
+        (tool(mode="error", where="result", match_url="*/x"), "a result has no URL; leave 'match_url' out"),
+        (tool(mode="error", where="result", site="http/x#1"), "their sites are written tool/NAME#N"),
         (tool(mode="error", site="search"), "'search' is not a site"),
         (tool(mode="error", site="llm/gpt-4o#1"), "cannot act at llm/gpt-4o#1"),
         (llm(mode="timeout", site="tool/search#1"), "model faults on llm calls"),
@@ -125,6 +142,11 @@ def test_a_fault_pinned_to_where_it_fired_keeps_what_it_did_and_loses_its_trigge
     pinned.check()
 
 
+def test_a_fault_for_results_stays_one_when_it_is_pinned() -> None:
+    pinned = tool(tool="search", mode="error", where="result", times=1).at(Site("tool", "search", 2))
+    assert parse_injection(pinned.describe()).spec == pinned.spec
+
+
 @pytest.mark.parametrize(
     ("planned", "particular"),
     [
@@ -140,8 +162,29 @@ def test_a_particular_fault_names_what_it_is_for(planned: Planned, particular: b
     assert planned.particular is particular
 
 
+def test_change_is_what_the_fault_makes_of_a_result() -> None:
+    planned = tool(mode="malicious_response", payload="obey")
+    assert planned.change(Told("fine"), Choices(1)) == Change("result replaced by the payload", Told("obey"))
+    assert llm(mode="timeout").change(Told("fine"), Choices(1)) is None
+
+
 def test_build_gives_the_fault_with_its_settings() -> None:
     world, fired = World(), list[str]()
     reply = world.cross(tool(mode="error", error_code=418).build(scene(fired)), tool_call())
     assert reply.status == 418
     assert fired
+
+
+@pytest.mark.parametrize(
+    ("planned", "named"),
+    [
+        (tool(mode="error", tool="sea*"), True),
+        (tool(mode="error", tool="pay"), False),
+        (tool(mode="error"), False),
+        (tool(mode="error", tool="search", match_url="*/x"), False),
+        (tool(mode="error", site="tool/search#3"), True),
+        (llm(mode="timeout", model="search"), False),
+    ],
+)
+def test_whether_a_fault_is_for_a_tool_by_its_own_words(planned: Planned, named: bool) -> None:
+    assert planned.names("search") is named

@@ -100,3 +100,20 @@ def test_hostile_bytes_are_shown_and_never_raise(
 ) -> None:
     reply = Recorded(200, (("content-encoding", coding),), chunks=chunks, stream=stream)
     json.dumps(document(Exchange(Site("llm", "m", 1), wire=wire, body=body, reply=reply)))
+
+
+def test_a_request_that_a_fault_changed_is_shown_as_both_sides_know_it() -> None:
+    told = {"model": "gpt-4o", "messages": [{"role": "tool", "tool_call_id": "c1", "content": "fine"}]}
+    faults = Schedule.of(Chaos(tool_faults=[ToolFault(mode="error", error_code=500)]))
+    shown = recorded(llm_call(body=json.dumps(told).encode()), Reply(200, JSON, json.dumps(SAID).encode()), faults)
+    assert shown["request"]["body"] == told
+    told["messages"][0]["content"] = "Error: 500 Internal Server Error"  # type: ignore[index]
+    assert shown["world_request"] == {"body": told}
+    assert shown["world"] is None
+    assert shown["faults"] == [
+        {"site": "tool/unknown#1", "mode": "error", "detail": "500 Internal Server Error"},
+    ]
+
+
+def test_a_request_that_nobody_changed_is_shown_once() -> None:
+    assert recorded(llm_call(body=ASKED), Reply(200, JSON, b"{}"))["world_request"] is None

@@ -32,7 +32,9 @@ sites = st.builds(Site, st.sampled_from(["llm", "tool", "mcp", "http"]), st.text
 @st.composite
 def exchanges(draw: st.DrawFn) -> Exchange:
     site = draw(sites)
-    firing = st.builds(Firing, st.just(site), text, st.sampled_from(["tool", "llm"]), text, st.integers(0, 9))
+    said = text, st.sampled_from(["tool", "llm"]), text, st.integers(0, 9)
+    here = st.builds(Firing, st.just(site), *said)
+    by_way = st.builds(Firing, sites.filter(lambda other: other != site), *said, via=st.just(site))
     return draw(
         st.builds(
             Exchange,
@@ -45,8 +47,9 @@ def exchanges(draw: st.DrawFn) -> Exchange:
             body=st.binary() | text.map(str.encode),
             reply=replies,
             world=st.none() | replies,
+            world_body=st.none() | st.binary(),
             sent=st.integers(0, 3),
-            faults=st.lists(firing, max_size=2).map(tuple),
+            faults=st.lists(here | by_way, max_size=2).map(tuple),
             t_ms=times,
             duration_ms=times,
             n=st.integers(0, 999),
@@ -168,3 +171,16 @@ def test_lanes_may_interleave_differently() -> None:
     one = [asked(0, "a", b"1"), asked(1, "b", b"2")]
     other = [asked(1, "a", b"1"), asked(0, "b", b"2")]
     assert digest(one, "") == digest(other, "")
+
+
+def test_a_line_of_an_earlier_version_has_no_world_body() -> None:
+    line = json.loads(json.dumps(to_line(Exchange(Site("llm", "gpt-4o", 1)))))
+    assert "world_body" not in line
+    assert from_line(line).world_body is None
+
+
+@pytest.mark.parametrize("wrong", [3, {"base64": 3}])
+def test_a_world_body_must_be_a_body(wrong: object) -> None:
+    line = json.loads(json.dumps(to_line(Exchange(Site("llm", "gpt-4o", 1)))))
+    with pytest.raises(ValueError, match="a body must be"):
+        from_line({**line, "world_body": wrong})

@@ -446,3 +446,19 @@ def test_inner_alone_passes_calls_it_was_not_told_of() -> None:
     run = Run()
     stage = chain(run.recorder.inner)
     assert drive(stage(tool_call()), lambda _: SAID, run.clock.wait) is SAID
+
+
+def test_what_the_world_was_asked_is_kept_where_a_fault_changed_it(tmp_path: Path) -> None:
+    asked = b'{"messages": [{"role": "tool", "tool_call_id": "c1", "content": "fine"}]}'
+    run = Run(tmp_path / "a.tape", faults=faulty(ToolFault(mode="malicious_response", payload="obey")))
+    for n in (1, 2):
+        run.ask(llm_call(n=n, body=asked), lambda _: SAID)
+    run.ask(llm_call(n=3, body=b'{"messages": []}'), lambda _: SAID)
+    run.recorder.close()
+    first, again, last = Tape.open(tmp_path / "a.tape").exchanges()
+    assert [exchange.body for exchange in (first, again)] == [asked] * 2
+    assert [exchange.world_body for exchange in (first, again)] == [asked.replace(b"fine", b"obey")] * 2
+    assert last.world_body is None
+    assert [str(firing.site) for firing in first.faults] == ["tool/unknown#1"]
+    assert first.faults[0].via == first.site
+    assert again.faults == last.faults == ()

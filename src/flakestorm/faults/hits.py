@@ -1,0 +1,58 @@
+"""One fault at one call or one result: what is written into the ledger about it, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flakestorm.core.ledger import Firing, Ledger
+from flakestorm.core.site import Site
+from flakestorm.faults.planned import Planned
+
+__all__ = ["Hit"]
+
+
+@dataclass(slots=True, eq=False)
+class Hit:
+    """A fault whose triggers agreed at a site.
+
+    Args:
+        at: the fault's place in the schedule.
+        planned: the fault.
+        site: the call or result it is for.
+        ledger: the run's.
+        entered: whether the call has reached the fault.
+        fired: whether it has taken effect.
+        settled: whether it is known that it will not.
+    """
+
+    at: int
+    planned: Planned
+    site: Site
+    ledger: Ledger
+    entered: bool = False
+    fired: bool = False
+    settled: bool = False
+    _masked: Firing | None = field(default=None, init=False)
+
+    def fire(self, detail: str, *, via: Site | None = None) -> None:
+        """It takes effect now. Only the first time counts; that it was masked before does not any more.
+
+        Args:
+            detail: what it does, in words.
+            via: the call in which it does so, where that is not `site`.
+        """
+        if self.fired:
+            return
+        self.fired = True
+        if self._masked is not None:
+            self.ledger.masked.remove(self._masked)
+        self.ledger.fired.append(self._firing(detail, via))
+
+    def mask(self, by: str) -> None:
+        """Faults of these modes kept it from taking effect."""
+        if self._masked is None:
+            self._masked = self._firing(f"masked by {by}")
+            self.ledger.masked.append(self._masked)
+
+    def _firing(self, detail: str, via: Site | None = None) -> Firing:
+        return Firing(self.site, self.planned.mode, self.planned.family, detail, self.planned.index, via)

@@ -1,0 +1,55 @@
+"""The tools that a run's models spoke of: those they asked for, and those whose results they were told.
+
+A tool that is a plain function inside the agent has no exchange of its own; on a tape it is known from the model calls
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flakestorm.tape.document import said
+from flakestorm.tape.model import Exchange
+from flakestorm.wire.classify import UNNAMED
+from flakestorm.wire.conversation import CallNames, tool_results
+from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.results import Key
+
+__all__ = ["tool_results_of", "tools_named"]
+
+
+def tools_named(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
+    """The names of the tools that models asked for or were told results of, in order of first appearance.
+
+    Args:
+        exchanges: of one run, in order of arrival.
+    """
+    return _read(exchanges)[0]
+
+
+def tool_results_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
+    """The tool of each distinct result that models were told, in the order in which they were first told it.
+
+    Args:
+        exchanges: of one run, in order of arrival.
+    """
+    return _read(exchanges)[1]
+
+
+def _read(exchanges: Iterable[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    names = CallNames()
+    named: dict[str, None] = {}
+    told: dict[Key, str] = {}
+    for exchange in exchanges:
+        if exchange.kind != "llm":
+            continue
+        body = decode_body(exchange.body, exchange.headers)
+        for result in tool_results(exchange.wire, body, name_of=names.name_of):
+            told.setdefault(result.key, result.name)
+            named.setdefault(result.name)
+        meaning = said(exchange, exchange.reply)
+        if meaning is not None:
+            names.learn(meaning.tool_calls)
+            named.update((call.name, None) for call in meaning.tool_calls if call.name)
+    named.pop(UNNAMED, None)
+    return tuple(named), tuple(told.values())
