@@ -1,11 +1,12 @@
 # Everything is set up by the targets themselves: `make demo` and `make test` work on a fresh clone.
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c '' 2>&- && echo $$p && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
+FRAMEWORKS := .venv-frameworks
 
-.PHONY: demo test check bench format clean browser
+.PHONY: demo test frameworks check bench format clean browser
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -13,11 +14,24 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
 	touch $@
 
+# Agent frameworks bring hundreds of megabytes and opinions on versions, so they live apart. The list is complete: no
+# resolver runs, and flakestorm itself is installed as it stands.
+$(FRAMEWORKS)/.installed: tests/agents/requirements.txt pyproject.toml
+	test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps --requirement tests/agents/requirements.txt
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
 demo: $(STAMP)            ## the bundled agent, tools and model end to end
 	$(BIN)/flakestorm demo
 
-test: $(STAMP) browser    ## every test
+test: $(STAMP) browser frameworks    ## every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+# What frameworks warn of and leave open is their affair, hence -W default.
+frameworks: $(FRAMEWORKS)/.installed    ## the tests with real agent frameworks alone
+	$(FRAMEWORKS)/bin/python -m pytest tests/agents -n $(JOBS) --dist loadfile -W default -W ignore::ResourceWarning -q --disable-warnings
 
 check: $(STAMP)           ## ruff, mypy --strict, import-linter, the mirror rule
 	$(BIN)/ruff check .
@@ -40,4 +54,4 @@ browser:
 		|| echo "no chromium here: browser tests will be skipped"
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports
+	rm -rf $(VENV) $(FRAMEWORKS) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

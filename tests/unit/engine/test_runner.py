@@ -63,3 +63,13 @@ def test_exchanges_are_not_kept_in_memory(tmp_path) -> None:
     (judged,) = carry_out(tmp_path, FakeAgent(), scenario("calm"))
     assert judged.view.exchanges == ()
     assert run_of(judged.trial).view.exchanges == ()
+
+
+def test_tools_that_the_boundary_holds_are_sure_to_be_seen(tmp_path) -> None:
+    held = runner(tmp_path, FakeAgent())
+    held.visible = ("search",)
+    held.boundary.tools = ("book",)
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=("a",))
+    found = []
+    asyncio.run(held.carry_out(plan.trials, found.append))
+    assert found[0].view.visible == ("search", "book")
