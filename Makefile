@@ -6,8 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
+FRAMEWORKS := .venv-frameworks
 
-.PHONY: demo test check bench format clean browser
+.PHONY: demo test frameworks check bench format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -16,11 +17,24 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
 	touch $@
 
+# Agent frameworks bring hundreds of megabytes and opinions on versions, so they live apart. The list is complete: no
+# resolver runs, and flakestorm itself is installed as it stands.
+$(FRAMEWORKS)/.installed: tests/agents/requirements.txt pyproject.toml
+	test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps --requirement tests/agents/requirements.txt
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
 demo: $(STAMP)            ## the bundled agent, tools and model end to end
 	$(BIN)/flakestorm demo
 
-test: $(STAMP) browser    ## every test
+test: $(STAMP) browser frameworks    ## every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+# What frameworks warn of and leave open is their affair, hence -W default.
+frameworks: $(FRAMEWORKS)/.installed    ## the tests with real agent frameworks alone
+	$(FRAMEWORKS)/bin/python -m pytest tests/agents -n $(JOBS) --dist loadfile -W default -W ignore::ResourceWarning -q --disable-warnings
 
 check: $(STAMP)           ## ruff, mypy --strict, import-linter, the mirror rule
 	$(BIN)/ruff check .
@@ -43,4 +57,4 @@ browser:
 		|| echo "no chromium here: browser tests will be skipped"
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports
+	rm -rf $(VENV) $(FRAMEWORKS) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-import pytest
-
 PRESENT = find_spec("langgraph") is not None
 
 collect_ignore_glob = ["programs/*"] if PRESENT else ["*.py"]
@@ -13,9 +11,3 @@ collect_ignore_glob = ["programs/*"] if PRESENT else ["*.py"]
 
 def pytest_report_header() -> str | None:
     return None if PRESENT else "tests/agents: run by `make frameworks`, in a virtual environment of their own"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """What frameworks warn of, and what they leave open, is their affair."""
-    if PRESENT:
-        config.addinivalue_line("filterwarnings", "default")

@@ -1,4 +1,4 @@
-"""Sixteen runs at once of one LangGraph agent in one process, again and again: no exchange ends on another's tape."""
+"""Sixteen runs at once of one LangGraph agent in one process: no exchange ever ends up on another run's tape."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Agent(Strict):
     request_template: str | None = Field(
         None,
         description='the request body, e.g. {"message": "{prompt}"}; {prompt} is inserted JSON-escaped. Without it '
-        "the body is JSON with the prompt under the usual key.",
+        "the body is JSON with the prompt under the usual key. For type langchain: the runnable's input.",
     )
     response_path: str | None = Field(
         None,
@@ -61,7 +61,9 @@ class Agent(Strict):
         None, description="URL or port that answers when the started agent is ready; waited for up to 30 s"
     )
     tools: str | None = Field(
-        None, description="`module:registry`: a dict name -> callable or a list of callables, wrapped in process"
+        None,
+        description="`module:registry`: a dict name -> tool or a list of tools (functions, or tool objects of a "
+        "framework), held in process; for types python and langchain",
     )
     mcp: dict[str, str | list[str]] = Field(
         default_factory=dict,

@@ -103,3 +103,13 @@ def test_tools_that_only_the_model_spoke_of_are_seen_and_not_counted(tmp_path) -
     (judged,) = carry_out(tmp_path, Modern(), scenario("calm"))
     assert judged.run.seen == ("search", "book")
     assert judged.run.calls == {"llm": 1, "tool": 1, "mcp": 0, "http": 0}
+
+
+def test_tools_that_the_boundary_holds_are_sure_to_be_seen(tmp_path) -> None:
+    held = runner(tmp_path, FakeAgent())
+    held.visible = ("search",)
+    held.boundary.tools = ("book",)
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=("a",))
+    found = []
+    asyncio.run(held.carry_out(plan.trials, found.append))
+    assert found[0].view.visible == ("search", "book")
