@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.boundary.hub import Hub
@@ -41,8 +41,6 @@ from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.local import LocalExecutor
 from flakestorm.faults import profiles
 from flakestorm.faults.schedule import Schedule, parse_injection
-from flakestorm.reports.document import read_json
-from flakestorm.tape.reader import Tape
 
 __all__ = ["Options", "Project", "load"]
 
@@ -203,7 +201,7 @@ class Project:
     def _run(self, plan: Plan, gate: Gate, options: Options) -> Report:
         """Carry out a plan on an event loop of its own; in a thread where the caller's thread has one already."""
         self._refuse_what_is_missing()
-        resumed = None if options.resume is None else read_json(options.resume)
+        resumed = None if options.resume is None else _report_in(options.resume)
         seeds = (options.seed, None if resumed is None else resumed.seed, self.config.advanced.seed, entropy_seed())
         seed = next(s for s in seeds if s is not None)
         if resumed is not None and resumed.seed != seed:
@@ -231,7 +229,16 @@ class Project:
             )
 
     def _earlier(self, plan: Plan, report: Report, world: _World) -> tuple[Judged, ...]:
-        return take_over(plan, report, lambda run: Tape.open(run.tape).exchanges(), world, visible=self._visible)
+        from flakestorm.tape.reader import Tape  # only what resumes reads tapes
+
+        return take_over(
+            plan,
+            report,
+            lambda run: Tape.open(run.tape).exchanges(),
+            world,
+            agent=_in_words(self.config),
+            visible=self._visible,
+        )
 
     @property
     def _visible(self) -> tuple[str, ...]:
@@ -358,33 +365,57 @@ class _World:
         return self._tapes / f"{run}.tape"
 
 
+SAME_INTERRUPTION_S = 1.0
+"""Keys are pressed twice, and wrappers pass on what the terminal has sent already: so long it is one interruption."""
+
+
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """While entered, the first SIGINT or SIGTERM cancels the current task and is noted; a second one is obeyed at once.
+    """While entered, the first SIGINT or SIGTERM cancels the current task and is noted.
 
-    Only the main thread gets signals; in any other one nothing is changed.
+    More of them within `SAME_INTERRUPTION_S` are ignored, even after this was left, so that the report of what had
+    finished can be written. A later one is obeyed at once. Only the main thread gets signals; in any other one nothing
+    is changed.
     """
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
     loop, cancel = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task()).cancel
+    caught = (signal.SIGINT, signal.SIGTERM)
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in caught}
+    obeyed: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    patient_until_s = 0.0
 
     def interrupt(number: int) -> None:
+        nonlocal patient_until_s
+        patient_until_s = time.monotonic() + SAME_INTERRUPTION_S
         seen.append(number)
-        loop.remove_signal_handler(number)  # the next one gets the system's own treatment
+        for each in caught:
+            loop.remove_signal_handler(each)
+            signal.signal(each, again)  # works when the loop does not
         cancel()
 
-    caught = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in caught}
+    def again(number: int, _: object) -> None:
+        if time.monotonic() >= patient_until_s:
+            signal.signal(number, obeyed[number])
+            signal.raise_signal(number)
+
     for number in caught:
         loop.add_signal_handler(number, interrupt, number)
     try:
         yield seen
     finally:
-        for number in caught:
+        obeyed.update(before)
+        for number in () if seen else caught:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+def _report_in(file: Path) -> Report:
+    from flakestorm.reports.document import read_json  # only what resumes reads reports
+
+    return read_json(file)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

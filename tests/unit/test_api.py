@@ -1,12 +1,14 @@
 import asyncio
 import signal
+import sys
+import threading
 
 import pytest
 
 import flakestorm
 from flakestorm import api
 from flakestorm.api import Options
-from flakestorm.engine.events import Finished, RunFinished
+from flakestorm.engine.events import Finished, RunFinished, RunStarted
 from flakestorm.errors import ConfigError, Misuse
 
 AGENT = """
@@ -59,6 +61,20 @@ def test_contract(project) -> None:
     assert [(c.scenario, c.verdict) for c in report.cells] == [("calm", "pass")] * 2 + [("down", "fail")] * 2
     assert up.count("/search") == 2
     assert "tool/search#1=error" in report.runs[2].reproduce
+
+
+def test_an_async_agent_is_held_on_its_own_loop(project, tmp_path) -> None:
+    _, options, up = project
+    (tmp_path / "async_agent.py").write_text(
+        "import httpx\nasync def answer(text):\n    async with httpx.AsyncClient() as client:\n"
+        f"        reply = await client.get('{up.url}/search')\n"
+        "    return 'found' if reply.status_code == 200 else str(reply.status_code)\n"
+    )
+    (tmp_path / "flakestorm.yaml").write_text(CONFIG.format(module="async_agent"))
+    report = flakestorm.load(tmp_path / "flakestorm.yaml").contract(options)
+    assert [run.output for run in report.runs] == ["found", "found", "503", "503"]
+    assert [run.calls["tool"] for run in report.runs] == [1, 1, 1, 1]
+    assert up.count("/search") == 2
 
 
 def test_chaos_uses_the_configs_block_and_the_top_level_invariants(project) -> None:
@@ -114,6 +130,62 @@ def test_signal_handlers_are_put_back(project) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     loaded.probe(options)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+INTERRUPTING = """
+import os, signal, threading
+
+gate = threading.Event()
+
+def answer(text):
+    if text == "bye":
+        for _ in range({times}):
+            os.kill(os.getpid(), signal.SIGINT)
+        gate.wait(20)
+    return "found"
+"""
+
+
+@pytest.fixture
+def interrupting(tmp_path):
+    """A project whose second prompt presses Ctrl-C that often."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    gates = []
+
+    def make(times: int):
+        module = f"interrupting_{times}"
+
+        def listener(event: object) -> None:
+            if isinstance(event, RunStarted):
+                gates.append(sys.modules[module].gate)
+
+        (tmp_path / f"{module}.py").write_text(INTERRUPTING.format(times=times))
+        (tmp_path / "flakestorm.yaml").write_text(CONFIG.format(module=module))
+        return flakestorm.load(tmp_path / "flakestorm.yaml"), Options(
+            tapes=tmp_path / "tapes", concurrency=1, listener=listener
+        )
+
+    yield make
+    gates[0].set()
+    for thread in [thread for thread in threading.enumerate() if thread.name == "flakestorm-call"]:
+        thread.join(20)
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGTERM, before[1])
+
+
+def test_ctrl_c_twice_at_once_is_one_and_keeps_what_finished(interrupting) -> None:
+    loaded, options = interrupting(5)
+    report = loaded.contract(options)
+    assert (report.exit_code, report.interrupted, [run.input for run in report.runs]) == (130, True, ["hello"])
+    signal.raise_signal(signal.SIGINT)  # still the same one, while the report is being written
+
+
+def test_a_later_ctrl_c_is_obeyed_at_once(interrupting, monkeypatch) -> None:
+    monkeypatch.setattr(api, "SAME_INTERRUPTION_S", 0.0)
+    loaded, options = interrupting(1)
+    assert loaded.contract(options).interrupted
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_misuse(project, tmp_path) -> None:

@@ -7,6 +7,7 @@ import io
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
@@ -24,7 +25,10 @@ from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
 __all__ = ["HttpAgent"]
 
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
+REDIRECT_LIMIT = 5
 _RETRY_PAUSE_S = 0.05
+_KEEPING = (307, 308)
+_REDIRECTS = (301, 302, 303, *_KEEPING)
 _DEATH_THROES_S = 0.5  # between the breaking of a connection and the end of the process that held it
 
 
@@ -38,6 +42,9 @@ class HttpAgent:
     connection was closed without an answer and without the agent having called anything. An agent that had begun to
     work is not asked twice: what it did may not be done again, and its run would hold two attempts. Everything the
     agent said, and a time-out, is its answer.
+
+    A redirect is followed on the agent's own host if that keeps the request what it is (307 and 308, and any for GET).
+    Others are errors: the input would be lost, or go where nobody said it should.
 
     Args:
         config: the whole configuration.
@@ -178,13 +185,7 @@ class HttpAgent:
         response: aiohttp.ClientResponse | None = None
         try:
             async with asyncio.timeout(self._agent.timeout / 1000):
-                response = await self._session.request(
-                    request.method,
-                    request.url,
-                    params=request.params or None,
-                    headers=request.headers,
-                    data=io.BytesIO(request.body) if request.body else None,
-                )
+                response = await _follow(self._session, request)
                 async with response:
                     body = await _read(response)
         except aiohttp.ConnectionTimeoutError as error:
@@ -203,6 +204,10 @@ class HttpAgent:
         if body is None:
             error = AgentError("unreadable", f"the reply is larger than {BODY_LIMIT_BYTES // 2**20} MB")
             return Answer(error=error, status=status)
+        if status in _REDIRECTS:
+            where = response.headers.get("Location")
+            said = f"redirected to {excerpt(where)}; set agent.endpoint to where it answers" if where else "no Location"
+            return Answer(error=AgentError("http", f"HTTP {status} {response.reason or ''}: {said}"), status=status)
         if status >= 400:
             said = excerpt(body, 500) if body.strip() else "no body"
             return Answer(error=AgentError("http", f"HTTP {status} {response.reason or ''}: {said}"), status=status)
@@ -210,6 +215,38 @@ class HttpAgent:
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)
         return Answer(output, status=status)
+
+
+async def _follow(session: aiohttp.ClientSession, request: Request) -> aiohttp.ClientResponse:
+    """The reply to the request, after redirects that can be followed; another redirect is the reply itself."""
+    for left in reversed(range(REDIRECT_LIMIT + 1)):
+        response = await session.request(
+            request.method,
+            request.url,
+            params=request.params or None,
+            headers=request.headers,
+            data=io.BytesIO(request.body) if request.body else None,
+            allow_redirects=False,
+        )
+        onward = _onward(request, response)
+        if onward is None or not left:
+            break
+        response.close()
+        request = replace(request, url=onward, params=())
+    return response
+
+
+def _onward(request: Request, response: aiohttp.ClientResponse) -> str | None:
+    """Where the very same request may be sent instead, if the reply says so."""
+    if response.status not in (_REDIRECTS if request.method == "GET" else _KEEPING):
+        return None
+    here = urlsplit(str(response.url))
+    try:
+        there = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+        same = there.hostname == here.hostname and there.scheme in ("https", here.scheme)
+    except ValueError:  # not a URL
+        return None
+    return there.geturl() if same and "Location" in response.headers else None
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes | None:

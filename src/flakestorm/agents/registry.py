@@ -1,14 +1,13 @@
-"""Which kinds of agent there are, and making the one a config asks for."""
+"""Which kinds of agent there are, and making the one a config asks for.
+
+A kind is imported when an agent of it is made, because an HTTP client costs more than all the rest of a command.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flakestorm.agents.command import CommandAgent
-from flakestorm.agents.http import HttpAgent
-from flakestorm.agents.langchain import as_runnable
-from flakestorm.agents.python import PythonAgent
 from flakestorm.config.model import Config
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
@@ -36,10 +35,36 @@ Factory = Callable[[Order], Agent]
 """Makes an agent. Plug-ins offer one in the entry-point group `flakestorm.agents`, under the name of their type."""
 
 agents: Registry[Factory] = Registry("agent type", "flakestorm.agents")
-agents.add("http")(lambda order: HttpAgent(order.config, order.boundary, concurrency=order.concurrency))
-agents.add("python")(lambda order: PythonAgent(order.config, order.boundary))
-agents.add("langchain")(lambda order: PythonAgent(order.config, order.boundary, adapt=as_runnable))
-agents.add("command")(lambda order: CommandAgent(order.config, order.boundary))
+
+
+@agents.add("http")
+def _http(order: Order) -> Agent:
+    from flakestorm.agents.http import HttpAgent
+
+    return HttpAgent(order.config, order.boundary, concurrency=order.concurrency)
+
+
+@agents.add("python")
+def _python(order: Order) -> Agent:
+    from flakestorm.agents.python import PythonAgent
+
+    return PythonAgent(order.config, order.boundary)
+
+
+@agents.add("langchain")
+def _langchain(order: Order) -> Agent:
+    from flakestorm.agents.langchain import as_runnable
+    from flakestorm.agents.python import PythonAgent
+
+    return PythonAgent(order.config, order.boundary, adapt=as_runnable)
+
+
+@agents.add("command")
+def _command(order: Order) -> Agent:
+    from flakestorm.agents.command import CommandAgent
+
+    return CommandAgent(order.config, order.boundary)
+
 
 _ELSEWHERE = ("http", "command")
 """Types whose functions run in another process, where no wrapper of ours can reach them."""

@@ -3,7 +3,8 @@
 A template is read once, when the agent is made. One that is a JSON document stays one whatever the input holds: a
 placeholder inside a string literal is filled with escaped text, one that stands where a value belongs becomes a value
 (`{prompt}` a string; a `{key}` keeps being a number or a boolean if it looks like one, and is null if the input has no
-such line). Any other template, and one that is nothing but a placeholder, is plain text and filled as it is.
+such line). Any other template, and one that is nothing but a placeholder, is plain text and filled as it is; but one
+that begins like JSON and is none is refused, because it is a slip.
 
 Placeholders are filled in one pass, so text that arrives with an input is never itself taken for a placeholder. One
 without a value stays as it was written.
@@ -20,12 +21,14 @@ from urllib.parse import quote_plus
 
 from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
+from flakestorm.errors import ConfigError
 
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
 _PLACEHOLDER = re.compile(r"\{([\w.-]+)\}")
 _STRING_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_LIKE_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*["\[{])')
 _IN_QUERY = ("GET", "DELETE")
 
 
@@ -57,12 +60,17 @@ class RequestTemplate:
 
     Args:
         agent: the `agent` block of the config.
+
+    Raises:
+        ConfigError: `request_template` begins like JSON and is none.
     """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._template = agent.request_template
         self._json = self._template is None or _is_json(self._template)
+        if self._template is not None and not self._json and _LIKE_JSON.match(self._template):
+            raise ConfigError(_why_not_json(self._template), key="agent.request_template")
         content_type = header(tuple(agent.headers.items()), "content-type") or ""
         self._form = content_type.lower().startswith("application/x-www-form-urlencoded")
 
@@ -148,6 +156,23 @@ def _is_json(template: str) -> bool:
     if _PLACEHOLDER.fullmatch(template.strip()):
         return False
     return _document(_fill_json(template, "", {})) is not None
+
+
+def _why_not_json(template: str) -> str:
+    """Placeholders are filled with values of their own length, so that the position is that of the template."""
+    filled = _STRING_OR_PLACEHOLDER.sub(lambda found: found[0] if found[1] is None else f'"{found[1]}"', template)
+    try:
+        json.loads(filled)
+    except json.JSONDecodeError as error:
+        where = f" (line {error.lineno}, column {error.colno}: {error.msg})"
+    except RecursionError:
+        where = " (it is nested too deeply)"
+    else:
+        where = ""
+    return (
+        f"this looks like JSON but is not once its placeholders hold values{where}; mend it, or send plain text that "
+        'does not begin with {" or ["'
+    )
 
 
 def _document(text: str) -> Any:

@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 import aiohttp
 
 from flakestorm.agents.loading import importing_from, last_frames, load_object
+from flakestorm.agents.loop import AgentLoop, Overdue
 from flakestorm.agents.reading import excerpt
 from flakestorm.agents.session import new_session
 from flakestorm.agents.threads import in_thread
@@ -30,10 +31,13 @@ class Reset:
     Args:
         agent: the `agent` block of the config.
         folder: the config's folder.
+        loop: where an async `reset_function` runs; the loop of an agent in this process, so that they can share
+            clients and locks. One of its own by default.
     """
 
-    def __init__(self, agent: Agent, folder: Path) -> None:
+    def __init__(self, agent: Agent, folder: Path, *, loop: AgentLoop | None = None) -> None:
         self._agent, self._folder = agent, folder
+        self._loop = loop or AgentLoop()
         self._function: Callable[[], Any] | None = None
         self._session: aiohttp.ClientSession | None = None
         self._turn = asyncio.Lock()
@@ -78,7 +82,7 @@ class Reset:
         try:
             async with asyncio.timeout(self._agent.timeout / 1000):
                 trouble = await self._call_endpoint(base, port) or await self._call_function()
-        except TimeoutError:
+        except (TimeoutError, Overdue):
             trouble = f"it took longer than {self._agent.timeout} ms"
         return f"reset failed: {trouble}" if trouble else None
 
@@ -86,6 +90,7 @@ class Reset:
         """Let go of the session and the import path."""
         self._open.close()
         self._function = None
+        await self._loop.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -108,17 +113,25 @@ class Reset:
     async def _call_function(self) -> str | None:
         if self._function is None:
             return None
-        function = self._function
+        function, limit_s = self._function, self._agent.timeout / 1000
         try:
             if inspect.iscoroutinefunction(function):
-                await function()
+                await self._loop.run(function, limit_s=limit_s)
             elif inspect.isawaitable(result := await in_thread(function)):
-                await result
-        except asyncio.CancelledError:
+                await self._loop.run(lambda: result, limit_s=limit_s)
+        except Overdue:
             raise
-        except (Exception, SystemExit) as error:
-            return f"{self._agent.reset_function} raised {last_frames(error)}"
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return self._raised(error)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            return self._raised(error)
         return None
+
+    def _raised(self, error: BaseException) -> str:
+        return f"{self._agent.reset_function} raised {last_frames(error)}"
 
 
 def _on_instance(endpoint: str) -> bool:

@@ -2,7 +2,8 @@
 
 aiohttp's own response classes add Date, Server and Content-Type and re-order what they are given, so the status line,
 the header fields and the chunk framing are written here. Head and first chunk leave in one segment when the chunk is
-already there, and the head leaves alone as soon as it is not: a stream's headers never wait for its first event.
+already there, and the head leaves alone as soon as it is not: a stream's headers never wait for its first event. A
+reply that is all here needs neither a watch on its first chunk nor an asynchronous generator around its only one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 
 import orjson
@@ -104,6 +105,17 @@ class Delivery:
                     await self._request.writer.drain()
         finally:
             handle.cancel()
+        return self._end()
+
+    async def all(self, chunks: Iterable[bytes]) -> web.StreamResponse:
+        """As `run`, for chunks that need not be waited for."""
+        for chunk in chunks:
+            if chunk and not self._bodiless:
+                self._write(self._frame(chunk))
+                await self._request.writer.drain()
+        return self._end()
+
+    def _end(self) -> web.StreamResponse:
         if self._left and not self._bodiless:
             return self.cut()  # the world promised more than it sent; the client must be able to see that
         if self._chunked or not self.begun:

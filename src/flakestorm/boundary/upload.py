@@ -43,9 +43,15 @@ class Upload:
         Raises:
             Lost: it is too large, or broken.
         """
+        content = self._request.content
+        if self._asked and content.is_eof() and content.exception() is None:  # as most are: it came with its head
+            body = content.read_nowait()
+            self._weigh(len(body))
+            self.seen += body
+            return body
         self._weigh(self._request.content_length or 0)
         while await self._next():
-            if self._request.content.at_eof():
+            if content.at_eof():
                 break
         return bytes(self.seen)
 

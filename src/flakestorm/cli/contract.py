@@ -9,7 +9,8 @@ import click
 from flakestorm import api
 from flakestorm.cli.judge import carry_out, how, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import place_for
+from flakestorm.cli.output import place_for, results_only
+from flakestorm.reports.text import counted
 
 __all__ = ["contract"]
 
@@ -38,10 +39,9 @@ def validate(options: Globals) -> int:
     """Check the contract without running anything."""
     project = api.load(options.config_path)
     plan = project.check()
-    click.echo(
-        f"{options.config_path}: ok; {len(plan.invariants)} invariants x {len(plan.scenarios)} scenarios x "
-        f"{len(plan.prompts)} prompts = {len(plan.trials)} agent runs"
-    )
+    axes = ((plan.invariants, "invariant"), (plan.scenarios, "scenario"), (plan.prompts, "prompt"))
+    product = " x ".join(counted(len(axis), noun) for axis, noun in axes)
+    click.echo(f"{options.config_path}: ok; {product} = {counted(len(plan.trials), 'agent run')}")
     return 0
 
 
@@ -51,7 +51,8 @@ def score(options: Globals) -> int:
     """Run the matrix and print nothing but the score."""
     project = api.load(options.config_path)
     place = place_for(options, project.config, "contract score")
-    report = project.contract(how(options, place))
+    with results_only():
+        report = project.contract(how(options, place))
     found = report.scores["contract"].value
     click.echo("no data" if found is None or report.interrupted else f"{found:g}")
     return report.exit_code

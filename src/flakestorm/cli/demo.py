@@ -10,7 +10,7 @@ import click
 from flakestorm import api
 from flakestorm.cli.judge import how
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import place_for, present, watching
+from flakestorm.cli.output import place_for, present, results_only, watching
 
 __all__ = ["demo"]
 
@@ -32,7 +32,7 @@ def demo(options: Globals, prompt: int | None, injections: tuple[str, ...]) -> i
         os.environ.update(variables)
         project = replace(api.load(CONFIG), again=("flakestorm", "demo"))
         place = place_for(options, project.config, "demo")
-        with watching(options) as listener:
+        with results_only(), watching(options) as listener:
             told = how(options, place, listener=listener)
             report = project.inject(prompt or 0, injections, told) if alone else project.contract(told)
         present(report, place, options)

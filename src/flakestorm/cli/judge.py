@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import click
 
 from flakestorm import api
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import Place, place_for, present, watching
+from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.engine.events import Report
 from flakestorm.errors import Misuse
 
@@ -36,7 +37,13 @@ Judge = Callable[[api.Project, api.Options], Report]
 
 
 def carry_out(
-    options: Globals, command: str, judge: Judge, min_score: float | None = None, resume: Path | None = None
+    options: Globals,
+    command: str,
+    judge: Judge,
+    min_score: float | None = None,
+    resume: Path | None = None,
+    *,
+    progress: bool = True,
 ) -> int:
     """Load the config, judge, present; gives the exit code.
 
@@ -45,10 +52,11 @@ def carry_out(
         command: its name, for the report's folder.
         judge: what to do.
         min_score, resume: the command's own options.
+        progress: whether somebody may be watching.
     """
     project = api.load(options.config_path)
     place = place_for(options, project.config, command)
-    with watching(options) as listener:
+    with results_only(), watching(options, progress=progress) as listener:
         report = judge(project, how(options, place, listener=listener, min_score=min_score, resume=resume))
     return present(report, place, options)
 
@@ -62,20 +70,26 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 
 @click.command()
 @global_options
+@click.option("--chaos", "mutated", is_flag=True, hidden=True, help="Mutated prompts under chaos.")
 @click.option("--chaos-only", is_flag=True, help="Golden prompts under chaos.")
 @click.option("--chaos-profile", metavar="NAME", help="Golden prompts under this profile (a name or a file).")
 @click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
 @click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
+@click.option("--ci", is_flag=True, help="For build logs: no progress, no colour.")
+@click.option("--verify-only", is_flag=True, help="Same as `flakestorm verify`.")
 @min_score_option("the least chaos resilience", full=1)
 @resume_option
 def run(
     options: Globals,
+    mutated: bool,
     chaos_only: bool,
     chaos_profile: str | None,
     prompt: int | None,
     text: str | None,
     injections: tuple[str, ...],
+    ci: bool,
+    verify_only: bool,
     min_score: float | None,
     resume: Path | None,
 ) -> int:
@@ -86,6 +100,17 @@ def run(
     flakestorm run --chaos-profile api_outage
     flakestorm run --prompt 2 --inject 'tool/search#1=error:503'
     """
+    if ci:
+        options = replace(options, no_color=True)
+    if verify_only:
+        from flakestorm.cli.setup import check_reach
+
+        return check_reach(options)
+    if mutated:
+        raise Misuse(
+            "--chaos (mutated prompts under chaos) is not available in this version; use --chaos-only for golden "
+            "prompts under chaos"
+        )
     if injections or prompt is not None or text is not None:
         if prompt is not None and text is not None:
             raise Misuse("--prompt and --input both say what to send; give one of them")
@@ -97,14 +122,25 @@ def run(
         if resume is not None:
             raise Misuse("one run has nothing to resume; leave out --resume")
         return carry_out(
-            options, "run", lambda project, opts: project.inject(chosen, injections, opts), min_score, None
+            options,
+            "run",
+            lambda project, opts: project.inject(chosen, injections, opts),
+            min_score,
+            progress=not ci,
         )
     if not (chaos_only or chaos_profile):
         raise Misuse(
             "mutations are not available in this version; use --chaos-only or --chaos-profile NAME for golden prompts "
             "under chaos, --prompt N for one prompt as it is, or `flakestorm contract run`"
         )
-    return carry_out(options, "run", lambda project, opts: project.chaos(chaos_profile, opts), min_score, resume)
+    return carry_out(
+        options,
+        "run",
+        lambda project, opts: project.chaos(chaos_profile, opts),
+        min_score,
+        resume,
+        progress=not ci,
+    )
 
 
 @click.command()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from flakestorm.engine.events import Listener, Report, RunResult
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.reports.files import write_whole
 
-__all__ = ["Place", "exchanges_of", "place_for", "present", "watching"]
+__all__ = ["Place", "exchanges_of", "place_for", "present", "results_only", "watching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,41 @@ class Place:
 def place_for(options: Globals, config: Config, command: str) -> Place:
     """Decide from the options and the config's `output` block.
 
+    Paths are absolute from the start, because an agent in this process may change the current folder.
+
     Raises:
         Misuse: the form asked for is not available in this version.
     """
-    by_suffix = {".json": "json", ".html": "html", ".htm": "html"}
+    by_suffix = {".json": "json", ".html": "html", ".htm": "html", ".txt": "terminal"}
     suffix = None if options.output is None else by_suffix.get(options.output.suffix.lower())
     form = options.format or suffix or config.output.format
     if form not in FORMATS:
         raise Misuse(f"output.format {form!r} is not available in this version; available: {', '.join(FORMATS)}")
     if options.output is not None:
-        file = options.output
+        file = options.output.absolute()
         return Place(form, file, file.parent, file.with_name(f"{file.stem}.tapes"), stdout=False)
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    template = config.output.filename_template or "{timestamp}-{command}"
-    name = template.replace("{timestamp}", stamp).replace("{command}", command.replace(" ", "-"))
-    first = Path(config.folder) / config.output.path / name
+    date, time = datetime.now().strftime("%Y%m%d %H%M%S").split()
+    known = {"timestamp": f"{date}-{time}", "date": date, "time": time, "command": command.replace(" ", "-")}
+    name = config.output.filename_template or "{timestamp}-{command}"
+    for placeholder, value in known.items():
+        name = name.replace(f"{{{placeholder}}}", value)
+    first = Path(config.folder, config.output.path, name).absolute()
     folder, n = first, 2
     while folder.exists():  # two commands in one second
         folder, n = first.with_name(f"{first.name}-{n}"), n + 1
     return Place(form, None, folder, folder / "tapes", stdout=options.format == "json")
 
 
-def watching(options: Globals) -> AbstractContextManager[Listener]:
+def watching(options: Globals, *, progress: bool = True) -> AbstractContextManager[Listener]:
     """The progress display, while entered: on stderr, and only where somebody watches."""
     from flakestorm.reports import terminal
 
-    return terminal.progress(enabled=not options.quiet, color=not options.no_color)
+    return terminal.progress(enabled=progress and not options.quiet, color=not options.no_color)
+
+
+def results_only() -> AbstractContextManager[object]:
+    """While entered, what is printed goes to stderr: stdout is for results, whatever an agent in this process says."""
+    return redirect_stdout(sys.stderr)
 
 
 def present(report: Report, place: Place, options: Globals) -> int:
@@ -86,12 +95,13 @@ def present(report: Report, place: Place, options: Globals) -> int:
         Misuse: a report cannot be written; the message says where.
     """
     from flakestorm.reports import document, terminal
+    from flakestorm.reports.text import one_line
 
     files = list(_write(report, place))
     if place.stdout:
         click.echo(document.dumps(report))
     elif options.quiet:
-        click.echo(f"{report.verdict}: {report.headline}")
+        click.echo(f"{report.verdict}: {one_line(report.headline, 1000)}")
     else:
         terminal.summary(report, files=files, color=not options.no_color)
     if report.interrupted:

@@ -11,7 +11,7 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
-__all__ = ["init", "profiles", "schema", "verify"]
+__all__ = ["check_reach", "init", "profiles", "schema", "verify"]
 
 _USUAL_PORTS = (8000, 8080, 5000, 3000)
 
@@ -50,28 +50,37 @@ def _listens(port: int) -> bool:
 @global_options
 def verify(options: Globals) -> int:
     """Start or reach the agent, ask it the first golden prompt, and say what crossed its boundary."""
+    return check_reach(options)
+
+
+def check_reach(options: Globals) -> int:
+    """What `verify` does; gives its exit code."""
     from flakestorm import api
     from flakestorm.cli.judge import how
-    from flakestorm.cli.output import place_for
+    from flakestorm.cli.output import place_for, results_only
+    from flakestorm.reports.text import one_line
 
     project = api.load(options.config_path)
+    agent = project.config.agent
     place = place_for(options, project.config, "verify")
-    report = project.probe(how(options, place))
+    with results_only():
+        report = project.probe(how(options, place))
     if not report.runs:
-        click.echo(f"agent: not reachable\n{report.headline}")
+        click.echo(f"agent: not reachable\n{one_line(report.headline, 2000)}")
         return 3
     run = report.runs[0]
     click.echo(f"agent: {'answers' if run.error is None else 'answers with an error'} ({run.latency_ms:g} ms)")
     if run.error is not None:
-        click.echo(f"  {run.error}")
+        click.echo(f"  {one_line(run.error, 2000)}")
     crossed = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
-    click.echo(f"boundary: {crossed or 'no call crossed it'}" + (f" ({', '.join(run.seen)})" if run.seen else ""))
-    if not crossed:
+    seen = f" ({one_line(', '.join(run.seen), 1000)})" if run.seen else ""
+    click.echo(f"boundary: {crossed or 'no call crossed it'}{seen}")
+    if not crossed and agent.start is None and agent.type != "python":
         click.echo(
             "  no fault can reach this agent: let flakestorm launch it (agent.start), or run it in process "
             "(agent.type: python), so that its calls pass the boundary"
         )
-    resets = project.config.agent.reset_endpoint or project.config.agent.reset_function
+    resets = agent.reset_endpoint or agent.reset_function
     click.echo(f"reset: {'works' if resets and run.error is None else 'see the error above' if resets else 'none'}")
     return 0 if run.error is None else 3
 

@@ -25,7 +25,13 @@ class Strict(BaseModel):
     commented out, so it means the same as leaving the key out; a key that is required still needs a value.
     """
 
-    model_config = ConfigDict(extra="forbid", validate_default=False, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        validate_default=False,
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,  # the validators of a block are made when it is first read, not with every command
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -21,13 +21,13 @@ _TEMPLATE = """\
 version: "2.0"
 
 agent:
-  type: http                       # http, python (module:callable), langchain (module:runnable), command
+  type: http                       # http, python (endpoint: module:callable), command
   endpoint: http://127.0.0.1:<PORT>/invoke         # where your agent takes its input
   # request_template: '{"message": "{prompt}"}'   # the request body; {prompt} is inserted JSON-escaped
   # response_path: choices.0.message.content      # where the answer is; without it the usual keys are tried
   # timeout: 30000                                # milliseconds for one answer
   # headers: {Authorization: "Bearer ${AGENT_TOKEN}"}
-  # Let flakestorm start the agent, and its model and tool calls pass through the boundary by themselves:
+  # Faults reach agents that flakestorm starts, or runs in process (type python). Let it start this one:
   # start: python agent.py --port {port}
   # ready: http://127.0.0.1:{port}/health
   # reset_endpoint: http://127.0.0.1:{port}/reset # POSTed to before each cell
@@ -69,7 +69,7 @@ contract:
         - mode: rate_limit
           after_calls: 1           # the first call succeeds
 
-# Faults for `flakestorm chaos` and `flakestorm run --chaos`.
+# Faults for `flakestorm chaos` (the same as `flakestorm run --chaos-only`).
 chaos:
   tool_faults:
     - tool: "*"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["QUOTE_CHARS", "mask", "plain", "quote", "quote_around"]
+__all__ = ["QUOTE_CHARS", "brief", "mask", "plain", "quote", "quote_around"]
 
 QUOTE_CHARS = 100
 """How much of a text a reason quotes, in characters."""
@@ -14,6 +14,12 @@ def plain(text: str, limit: int = QUOTE_CHARS) -> str:
     cut = len(line) > limit or len(text) > 4 * limit + 64
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line[:limit])
     return f"{shown.rstrip()}…" if cut else shown
+
+
+def brief(error: str, limit: int = 300) -> str:
+    """An error on one line: its first line and, for a traceback or the last words of a program, its last."""
+    lines = [line for line in map(str.strip, error.splitlines()) if line] or [""]
+    return plain(lines[0], limit) if len(lines) == 1 else f"{plain(lines[0], limit)} … {plain(lines[-1], limit)}"
 
 
 def quote(text: str, limit: int = QUOTE_CHARS) -> str:

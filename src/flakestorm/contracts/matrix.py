@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from flakestorm.config.model import Invariant
 from flakestorm.contracts import output, safety, trajectory
 from flakestorm.contracts.base import Check, Demand, RunView, applies, demands, invariants, on_tape, settings, vets
-from flakestorm.contracts.evidence import plain
+from flakestorm.contracts.evidence import brief, plain
 from flakestorm.contracts.trajectory import tools_seen
 from flakestorm.core.registry import nearest
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
@@ -66,7 +66,7 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
     if not _planned(spec, run):
         return None
     if run.error is not None and run.error.kind == "unreachable":
-        return inconclusive(f"the agent could not be reached: {run.error.message}")
+        return inconclusive(f"the agent could not be reached: {brief(run.error.message)}")
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
@@ -85,6 +85,8 @@ def demand(spec: Invariant) -> Demand:
 
 
 def _check_of(name: str) -> Check:
+    if name in invariants:  # spares the search for plug-ins
+        return invariants.get(name)
     known = invariants.names()
     if name in known:
         return invariants.get(name)
@@ -152,7 +154,7 @@ def _asked(spec: Invariant, run: RunView, check: Check) -> Verdict:
 
 
 def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:
-    wanted, error = demand(spec), str(run.error)
+    wanted, error = demand(spec), brief(str(run.error))
     if wanted == "run":
         return _asked(spec, run, check)
     if spec.type in on_tape:
@@ -171,8 +173,9 @@ def _what_happened(run: RunView) -> str:
     """Which calls the run made, so that a fault that did not fire can be mended."""
     if not run.exchanges:
         return (
-            "nothing crossed the boundary: check that the agent calls anything, and that it is launched by agent.start "
-            "or sends its traffic through flakestorm gateway"
+            "nothing crossed the boundary: check that the agent calls anything, and that flakestorm launches it "
+            "(agent.start) or runs it in process (agent.type: python; there, calls through httpx, aiohttp, requests or "
+            "urllib3 are seen, urllib.request and subprocesses are not)"
         )
     others = dict.fromkeys(f"{x.kind}/{plain(x.name, 60)}" for x in run.exchanges if x.kind not in ("tool", "mcp"))
     more = f" and {len(others) - 10} more" if len(others) > 10 else ""

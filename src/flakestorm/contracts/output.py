@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, built_in
-from flakestorm.contracts.evidence import plain, quote, quote_around
+from flakestorm.contracts.evidence import brief, plain, quote, quote_around
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import Misuse
 
@@ -126,7 +126,7 @@ def output_not_empty(_spec: Invariant, run: RunView) -> Verdict:
 def completes(_spec: Invariant, run: RunView) -> Verdict:
     """The agent answered: no crash, no time-out, no error of its own. What it answered does not matter."""
     if run.error is not None:
-        return failed(str(run.error))
+        return failed(brief(str(run.error)))
     return passed("the agent answered")
 
 

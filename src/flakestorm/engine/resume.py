@@ -35,6 +35,7 @@ def take_over(
     exchanges_of: Callable[[RunResult], Sequence[Exchange]],
     world: World,
     *,
+    agent: str = "",
     visible: Sequence[str] = (),
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
@@ -46,11 +47,17 @@ def take_over(
         report: the earlier one.
         exchanges_of: reads a run's tape.
         world: limits how long judging may take.
+        agent: the agent in a few words, as `Report.agent` has it.
         visible: as in `RunView`.
 
     Raises:
-        Misuse: the report is of another plan: other scenarios, or other prompts.
+        Misuse: the report is of another agent or of another plan: other scenarios, or other prompts.
     """
+    if report.agent != agent:
+        raise Misuse(
+            f"the report to resume was made with another agent ({_shown(report.agent)}; now: {_shown(agent)}); "
+            "run the command without --resume"
+        )
     planned = tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in plan.scenarios)
     if report.scenarios != planned or report.prompts != plan.prompts:
         changed = "scenarios" if report.scenarios != planned else "prompts"
@@ -69,6 +76,10 @@ def take_over(
         for trial, run in found
         if run is not None and not (run.error or "").startswith("unreachable")
     )
+
+
+def _shown(agent: str) -> str:
+    return repr(agent if len(agent) <= 200 else f"{agent[:199]}…") if agent else "none named"
 
 
 def _view(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible: Sequence[str]) -> RunView:

@@ -28,7 +28,7 @@ from flakestorm.engine.events import (
     RunResult,
 )
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
-from flakestorm.reports.text import one_line, unbroken
+from flakestorm.reports.text import counted, one_line, unbroken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -148,7 +148,7 @@ _STYLES = {"note": "yellow", "quiet": "bright_black", "plain": "", "heading": "b
 def _verdict(canvas: _Canvas, report: Report) -> None:
     mark = MARK[report.verdict]
     canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {report.verdict.upper()}  {one_line(report.headline, 1000)}")
-    facts = [f"{len(report.runs)} runs", f"{report.duration_ms / 1000:.1f} s", f"seed {report.seed}"]
+    facts = [counted(len(report.runs), "run"), f"{report.duration_ms / 1000:.1f} s", f"seed {report.seed}"]
     if report.interrupted:
         facts.append("interrupted: only what had finished is shown")
     separator = ", " if canvas.ascii_only else " · "
@@ -240,7 +240,7 @@ def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
 def _cell(canvas: _Canvas, cells: list[CellResult], run: RunResult | None) -> None:
     cell, mark = cells[0], MARK[cells[0].verdict]
     count = len({cell.run for cell in cells})
-    times = "1 run" if count == 1 else f"{count} runs"
+    times = counted(count, "run")
     names = ", ".join(one_line(name, 60) for name in dict.fromkeys(cell.invariant for cell in cells))
     joint = "x" if canvas.ascii_only else "×"
     title = f"{one_line(cell.scenario, 60)} {joint} {one_line(names, 240)}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["encodable", "one_line", "plain", "unbroken", "visible"]
+__all__ = ["counted", "encodable", "one_line", "plain", "unbroken", "visible"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -21,6 +21,11 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def encodable(text: str) -> str:

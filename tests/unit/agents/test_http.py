@@ -90,6 +90,66 @@ async def test_what_is_no_output_is_an_error_with_its_reason(body: bytes, status
     assert (answer.output, answer.status) == ("", status)
 
 
+def redirecting(*steps: tuple[int, str]) -> tuple[Any, list[tuple[str, str, bytes]]]:
+    """A handler that answers /0 with the first step, /1 with the second ..., anything else with what it received."""
+    seen: list[tuple[str, str, bytes]] = []
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        seen.append((request.method, request.path_qs, await request.read()))
+        number = request.path.removeprefix("/")
+        if number.isdigit() and int(number) < len(steps):
+            status, location = steps[int(number)]
+            return web.Response(status=status, headers={"Location": location} if location else {})
+        return web.json_response({"output": "found"})
+
+    return handler, seen
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_a_redirect_that_keeps_the_request_is_followed_with_method_and_body(status: int) -> None:
+    handler, seen = redirecting((status, "/1?moved=1"), (status, "2"))
+    async with serving(handler) as url:
+        answer = await ask(f"{url}/0", query_params={"v": "1"})
+    assert (answer.output, answer.error) == ("found", None)
+    body = b'{"input": "hello"}'
+    assert seen == [("POST", "/0?v=1", body), ("POST", "/1?moved=1", body), ("POST", "/2", body)]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+async def test_a_redirect_that_would_lose_the_input_is_an_error_that_names_the_place(status: int) -> None:
+    handler, seen = redirecting((status, "/login?next=0"))
+    async with serving(handler) as url:
+        answer = await ask(f"{url}/0")
+    assert answer.error is not None
+    assert (answer.error.kind, answer.status, len(seen)) == ("http", status, 1)
+    assert 'redirected to "/login?next=0"' in answer.error.message
+
+
+async def test_a_get_stays_one_on_any_redirect() -> None:
+    handler, seen = redirecting((302, "/1"), (303, "/2"))
+    async with serving(handler) as url:
+        assert (await ask(f"{url}/0", method="GET")).output == "found"
+    assert [(method, path) for method, path, _ in seen] == [("GET", "/0?input=hello"), ("GET", "/1"), ("GET", "/2")]
+
+
+@pytest.mark.parametrize("location", ["http://other.example/x", "ftp://127.0.0.1/", "http://[", ""])
+async def test_the_input_goes_to_no_other_host(location: str) -> None:
+    handler, seen = redirecting((307, location))
+    async with serving(handler) as url:
+        answer = await ask(f"{url}/0")
+    assert answer.error is not None
+    assert (answer.error.kind, len(seen)) == ("http", 1)
+    assert (location or "no Location") in answer.error.message
+
+
+async def test_redirects_that_go_round_and_round_end() -> None:
+    handler, seen = redirecting((307, "/0"))
+    async with serving(handler) as url:
+        answer = await ask(f"{url}/0")
+    assert answer.error is not None
+    assert (answer.error.kind, len(seen)) == ("http", http.REDIRECT_LIMIT + 1)
+
+
 async def test_a_null_error_is_a_success() -> None:
     async with serving(replying(b'{"error": null, "output": "fine"}')) as url:
         assert (await ask(url)).output == "fine"

@@ -1,6 +1,7 @@
 """Python agents: called where they live, on their line, and never able to take flakestorm down."""
 
 import asyncio
+import os
 import sys
 import threading
 from pathlib import Path
@@ -87,6 +88,10 @@ async def test_what_it_returns_becomes_text(tmp_path: Path, code: str, path: str
         ("def answer(text): sys.exit(3)", "crash", "SystemExit: 3"),
         ("async def answer(text): sys.exit(3)", "crash", "SystemExit: 3"),
         ("async def answer(text): raise asyncio.CancelledError", "crash", "CancelledError"),
+        ("def answer(text): raise KeyboardInterrupt", "crash", "KeyboardInterrupt"),
+        ("async def answer(text): raise KeyboardInterrupt", "crash", "KeyboardInterrupt"),
+        ("def answer(text): raise asyncio.CancelledError", "crash", "CancelledError"),
+        ("def answer(text): raise TimeoutError('the model')", "crash", "TimeoutError: the model"),
         ("async def answer(text): raise TimeoutError('the model')", "crash", "TimeoutError: the model"),
         ("def answer(text): raise StopIteration", "crash", "StopIteration"),
         ("def answer(text): return {'error': 'no key'}", "error", "no key"),
@@ -129,13 +134,64 @@ async def test_a_slow_sync_agent_is_left_behind(tmp_path: Path) -> None:
     await agent.close()
 
 
+async def test_an_async_agent_that_blocks_is_ended_in_time_and_holds_up_nobody(tmp_path: Path) -> None:
+    """The first run blocks the agents' loop for good; the second had not begun and is asked all the same."""
+    code = (
+        "go = threading.Event()\nasync def answer(text):\n  if text == 'block': go.wait(20)\n"
+        "  return current_line.get()"
+    )
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=100))
+    await agent.start()
+    blocked, quick = await asyncio.gather(agent.ask("block", FakeLine("r-1")), agent.ask("quick", FakeLine("r-2")))
+    sys.modules["my_agent"].go.set()
+    await agent.close()
+    assert blocked.error == AgentError("timeout", "no answer within 100 ms")
+    assert (quick.output, quick.error) == ("r-2", None)
+
+
+async def test_runs_and_resets_of_an_async_agent_share_one_loop(tmp_path: Path) -> None:
+    code = (
+        "loops = []\nasync def answer(text):\n  loops.append(asyncio.get_running_loop())\n  return text\n"
+        "async def clear(): loops.append(asyncio.get_running_loop())"
+    )
+    (tmp_path / "my_agent.py").write_text(HEAD + code)
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"))
+    await agent.start()
+    await agent.ask("a", FakeLine())
+    await agent.ask("b", FakeLine())
+    loops = sys.modules["my_agent"].loops
+    await agent.close()
+    assert (len(loops), len(set(loops))) == (4, 1)
+    assert asyncio.get_running_loop() not in loops
+
+
+async def test_its_environment_is_set_while_it_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET_BEFORE", "old")
+    monkeypatch.delenv("NEW_HERE", raising=False)
+    code = "import os\nat_import = os.environ['NEW_HERE']\ndef answer(t): return at_import + os.environ['SET_BEFORE']"
+    answer = await ask(tmp_path, code, env={"SET_BEFORE": "new", "NEW_HERE": "1"})
+    assert answer.output == "1new"
+    assert os.environ["SET_BEFORE"] == "old"
+    assert "NEW_HERE" not in os.environ
+    with pytest.raises(AgentUnreachable):
+        await ask(tmp_path, code, at="my_agent:nothing", env={"SET_BEFORE": "new", "NEW_HERE": "1"})
+    assert os.environ["SET_BEFORE"] == "old"
+
+
+@pytest.mark.parametrize("key", ["start", "ready", "cwd"])
+def test_what_is_for_launched_agents_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"agent\.{key}: type python is imported"):
+        PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", **{key: "x"}))
+
+
 async def test_cancelling_a_run_is_not_the_agents_crash(tmp_path: Path) -> None:
-    code = "started = asyncio.Event()\nasync def answer(text):\n  started.set()\n  await asyncio.Event().wait()"
+    code = "started = threading.Event()\nasync def answer(text):\n  started.set()\n  await asyncio.Event().wait()"
     (tmp_path / "my_agent.py").write_text(HEAD + code)
     agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer"), FakeBoundary())
     await agent.start()
     run = asyncio.create_task(agent.ask("x", FakeLine()))
-    await sys.modules["my_agent"].started.wait()
+    assert await asyncio.to_thread(sys.modules["my_agent"].started.wait, 20)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run

@@ -4,12 +4,14 @@ import json
 import string
 from urllib.parse import parse_qs
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flakestorm.agents.request import RequestTemplate, parse_structured_input
 from flakestorm.config.model import Agent
 from flakestorm.core.call import header
+from flakestorm.errors import ConfigError
 
 TEXTS = st.text(st.characters(exclude_categories=()))  # half surrogate pairs included
 
@@ -64,6 +66,31 @@ def test_a_template_that_is_not_json_is_plain_text() -> None:
     request = template("Question: {prompt}").render('say "hi"')
     assert request.body == b'Question: say "hi"'
     assert header(request.headers, "content-type") == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"message": "{prompt}",}', "line 1, column 24"),
+        ('{ "message": {prompt}', "line 1, column 22"),
+        ('{\n  "message": "{prompt}"\n  "n": {n}\n}', "line 3, column 3"),
+        ('[{"role": "user", "content": {prompt}]', "line 1, column 38"),
+        ("[ {prompt}, ]", "column 13"),
+        ('["a", {prompt}', "column 15"),
+        ("{\"a\": '{prompt}'}", "line 1, column 7"),
+    ],
+)
+def test_a_template_that_looks_like_json_and_is_none_is_a_slip(text: str, where: str) -> None:
+    with pytest.raises(ConfigError, match=r"agent\.request_template: this looks like JSON") as caught:
+        template(text)
+    assert where in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["[INST] {prompt} [/INST]", "{{prompt}}", "{prompt} {x}", "{name}: {prompt}", "[1] {x}"]
+)
+def test_text_in_brackets_is_text(text: str) -> None:
+    assert template(text).render("hi").body == text.replace("{prompt}", "hi").encode()
 
 
 def test_a_template_that_is_only_the_prompt_sends_the_input_itself() -> None:

@@ -37,15 +37,22 @@ async def serve(handler: Handler, request: bytes) -> bytes:
 
 
 async def deliver(reply: Reply, *chunks: bytes, method: str = "GET", version: str = "1.1", keep: bool = False) -> bytes:
+    """What a client gets of this reply; the same, whether its chunks arrive or are here."""
+
     async def source() -> AsyncIterator[bytes]:
         for chunk in chunks:
             yield chunk
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def arriving(request: web.BaseRequest) -> web.StreamResponse:
         return await Delivery(request, reply).run(source())
 
+    async def here(request: web.BaseRequest) -> web.StreamResponse:
+        return await Delivery(request, reply).all(chunks)
+
     line = f"{method} / HTTP/{version}\r\nHost: h\r\n" + ("" if keep else "Connection: close\r\n") + "\r\n"
-    return await serve(handler, line.encode())
+    sent = await serve(arriving, line.encode())
+    assert await serve(here, line.encode()) == sent
+    return sent
 
 
 async def test_a_reply_with_a_length_keeps_it() -> None:

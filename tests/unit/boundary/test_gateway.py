@@ -11,7 +11,7 @@ import pytest
 from flakestorm.boundary import upload
 from flakestorm.boundary.gateway import Gateway
 from flakestorm.boundary.session import Crossing
-from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep, header
+from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep, Tap, header
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed, Misuse
 from gateway_support import Held, held
@@ -213,6 +213,62 @@ async def test_a_cut_by_a_stage_delivers_what_came_before(up: Upstream) -> None:
         _, body = await talk(gate, lines("GET", base(gate, "/two")))
     shut.open()
     assert body == b"5\r\nfirst\r\n"
+
+
+class Note(Tap):
+    """What a recorder does, in small: writes down what passes, and how it ends."""
+
+    def __init__(self) -> None:
+        self.seen: list[bytes | BaseException | None] = []
+        self.over = asyncio.Event()
+
+    def chunk(self, data: bytes) -> None:
+        self.seen.append(data)
+
+    def end(self, error: BaseException | None) -> None:
+        self.seen.append(error)
+        self.over.set()
+
+
+@pytest.mark.parametrize("held_back", [True, False])
+async def test_a_tap_sees_a_reply_pass_whether_it_is_here_or_still_to_come(up: Upstream, held_back: bool) -> None:
+    note, shut = Note(), Gate()
+    up.reply("/taps", Canned((shut, b"fine") if held_back else (b"fine",)))
+
+    def tapped(call: Call) -> Flow:
+        reply = yield call
+        assert reply is not None
+        shut.open()
+        return reply.pipe(note)
+
+    gateway = Gateway()
+    await gateway.start()
+    passage = gateway.admit()
+    passage.upstreams["x"] = up.url
+    try:
+        with passage.bind(Crossing("r-1", tapped)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(lines("GET", f"/r/{passage.token}/p/x/taps", "Connection: close"))
+            assert (await reader.read()).endswith(b"\r\n\r\nfine")
+            writer.close()
+    finally:
+        await gateway.close()
+    assert note.seen == [b"fine", None]
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_reply_that_is_here(up: Upstream) -> None:
+    note = Note()
+
+    def large(_: Call) -> Flow:
+        return Reply(200, body=b"x" * 50_000_000).pipe(note)
+        yield
+
+    async with held(large, OPENAI_BASE_URL=up.url) as gate:
+        async with connection(gate) as (reader, writer):
+            writer.write(lines("GET", base(gate, "/ok")))
+            await reader.readuntil(b"xxx")
+        await asyncio.wait_for(note.over.wait(), 20)
+    assert isinstance(note.seen[-1], GeneratorExit)
 
 
 async def test_a_stream_is_delivered_as_it_arrives(gate: Held, up: Upstream) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -27,8 +29,140 @@ def up() -> Iterator[Upstream]:
 
 
 async def whole(reply: Reply) -> bytes:
+    if isinstance(reply.body, bytes):
+        return reply.body
     assert isinstance(reply.body, LiveBody)
     return b"".join([chunk async for chunk in reply.body])
+
+
+@dataclass
+class Wire:
+    """A server that looks at bytes only: every request it got, by connection, and what it answers to each."""
+
+    answers: list[bytes]
+    url: str = ""
+    got: list[list[bytes]] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        mine: list[bytes] = []
+        self.got.append(mine)
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                _, sized, length = head.lower().partition(b"content-length: ")
+                mine.append(head + (await reader.readexactly(int(length.split(b"\r\n")[0])) if sized else b""))
+                self.asked.set()
+                if self.answers:
+                    writer.write(self.answers.pop(0))
+                    if not self.answers:
+                        writer.write_eof()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.left.set()
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def wire(*answers: bytes) -> AsyncIterator[Wire]:
+    """Answers requests with these bytes, in order, and ends the connection after the last."""
+    it = Wire(list(answers))
+    server = await asyncio.start_server(it.serve, "127.0.0.1", 0)
+    async with server:
+        it.url = "http://{}:{}".format(*server.sockets[0].getsockname()[:2])
+        yield it
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+async def test_a_request_is_written_in_the_calls_order_and_spelling(live: Live) -> None:
+    async with wire(OK, OK) as up:
+        fields = (
+            ("X-A", "1"), ("hOsT", "h"), ("Accept-Encoding", "br"), ("content-LENGTH", "9"), ("X-a", "é"),
+            ("Content-Length", "7"), ("Connection", "close"),
+        )  # fmt: skip
+        await live.send(Call("POST", f"{up.url}/a%2f/../b?c=%20#d", fields, b"hi"))
+        await live.send(Call("GET", f"{up.url}?c"))
+    said = "POST /a%2f/../b?c=%20 HTTP/1.1\r\nX-A: 1\r\nhOsT: h\r\ncontent-LENGTH: 2\r\nX-a: é\r\n"
+    host = up.url.removeprefix("http://")
+    again = f"GET /?c HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: identity\r\n\r\n"
+    assert up.got == [[f"{said}Accept-Encoding: identity\r\n\r\nhi".encode(), again.encode()]]
+
+
+@pytest.mark.parametrize(("method", "length"), [("POST", True), ("DELETE", True), ("GET", False), ("HEAD", False)])
+async def test_an_empty_body_says_its_length_where_one_is_expected(live: Live, method: str, length: bool) -> None:
+    async with wire(b"HTTP/1.1 204 No Content\r\n\r\n") as up:
+        await live.send(Call(method, f"{up.url}/"))
+    assert (b"Content-Length: 0\r\n" in up.got[0][0]) == length
+
+
+@pytest.mark.parametrize("field", [("X-A", "1\r\nX-Evil: 2"), ("X-A\n", "1"), ("X-A", "\0"), ("X-A", "\r")])
+async def test_a_header_field_cannot_start_a_line_of_its_own(live: Live, field: tuple[str, str]) -> None:
+    async with wire(OK) as up:
+        with pytest.raises(CallFailed, match="line break") as failed:
+            await live.send(Call("GET", f"{up.url}/", (field,)))
+        assert (failed.value.how, up.got) == ("refused", [])
+
+
+async def test_a_reply_that_came_along_whole_is_bytes(live: Live) -> None:
+    async with wire(OK) as up:
+        reply = await live.send(Call("GET", f"{up.url}/"))
+    assert (reply.status, reply.reason, reply.headers, reply.body) == (200, "OK", (("Content-Length", "2"),), b"ok")
+
+
+async def test_a_reply_to_head_has_no_body_and_keeps_the_connection(live: Live) -> None:
+    async with wire(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", OK) as up:
+        reply = await live.send(Call("HEAD", f"{up.url}/"))
+        assert (header(reply.headers, "content-length"), reply.body) == ("2", b"")
+        assert await whole(await live.send(Call("GET", f"{up.url}/"))) == b"ok"
+    assert [len(requests) for requests in up.got] == [2]
+
+
+async def test_a_connection_that_the_upstream_gives_up_is_not_used_again(live: Live) -> None:
+    async with wire(OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), OK) as up:
+        for _ in range(2):
+            assert await whole(await live.send(Call("GET", f"{up.url}/"))) == b"ok"
+    assert [len(requests) for requests in up.got] == [1, 1]
+
+
+async def test_a_body_without_a_length_ends_with_the_connection(live: Live) -> None:
+    async with wire(b"HTTP/1.0 200 OK\r\n\r\nall of it") as up:
+        assert await whole(await live.send(Call("GET", f"{up.url}/"))) == b"all of it"
+
+
+async def test_interim_replies_are_passed_over(live: Live) -> None:
+    async with wire(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK) as up:
+        reply = await live.send(Call("GET", f"{up.url}/"))
+        assert (reply.status, await whole(reply)) == (200, b"ok")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/"]
+)
+async def test_what_is_no_http_is_a_reset(live: Live, answer: bytes) -> None:
+    async with wire(answer) as up:
+        with pytest.raises(CallFailed, match=up.url) as failed:
+            await live.send(Call("GET", f"{up.url}/"))
+    assert failed.value.how == "reset"
+
+
+async def test_giving_up_while_waiting_drops_the_connection(live: Live) -> None:
+    async with wire() as up:
+        asking = asyncio.create_task(live.send(Call("GET", f"{up.url}/")))
+        await asyncio.wait_for(up.asked.wait(), 20)
+        asking.cancel()
+        await asyncio.wait_for(up.left.wait(), 20)
+        assert asking.cancelled()
+
+
+async def test_more_upstreams_than_are_kept_in_mind(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flakestorm.boundary.live._ORIGINS", 1)
+    async with wire(OK, OK) as one, wire(OK, OK) as two:
+        for up in (one, two, one, two):
+            assert await whole(await live.send(Call("GET", f"{up.url}/"))) == b"ok"
+    assert [len(requests) for requests in (*one.got, *two.got)] == [2, 2]
 
 
 async def test_the_request_goes_out_as_it_is(live: Live, up: Upstream) -> None:
@@ -89,7 +223,9 @@ async def test_nobody_listening_is_refused_and_named(live: Live) -> None:
     assert (failed.value.how, failed.value.injected) == ("refused", False)
 
 
-@pytest.mark.parametrize("url", ["http://no-such-host.invalid/", "http://127.0.0.1:99999/"])
+@pytest.mark.parametrize(
+    "url", ["http://no-such-host.invalid/", "http://127.0.0.1:99999/", "ftp://127.0.0.1/", "http:///x", "nowhere"]
+)
 async def test_an_impossible_host_is_refused(live: Live, url: str) -> None:
     with pytest.raises(CallFailed) as failed:
         await live.send(Call("GET", url))

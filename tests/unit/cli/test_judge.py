@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from unit_cli import run
@@ -16,6 +18,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "echo_agent.py").write_text("def answer(text):\n    return f'you said {text}'\n")
     (tmp_path / "flakestorm.yaml").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,8 @@ def folder(tmp_path, monkeypatch):
 )
 def test_one_input_as_it_is(capsys, args, prompt) -> None:
     assert run("run", *args) == 0
-    assert "1 runs" in capsys.readouterr().out.replace("1 run ", "1 runs ")
+    shown = capsys.readouterr().out
+    assert "run: 1 run ·" in shown
 
 
 @pytest.mark.parametrize(
@@ -36,11 +40,47 @@ def test_one_input_as_it_is(capsys, args, prompt) -> None:
         (("--inject", "tool/search=error"), "not a site"),
         (("--inject", "tool/search#1=melt"), "not available in this version"),
         (("--chaos-only",), "no chaos to apply"),
+        (("--chaos",), "--chaos-only"),
     ],
 )
 def test_what_makes_no_sense_is_2_and_says_why(capsys, args, words) -> None:
     assert run("run", *args) == 2
     assert words in capsys.readouterr().err
+
+
+def test_what_an_agent_prints_stays_off_stdout(folder, capsys) -> None:
+    (folder / "echo_agent.py").write_text("def answer(text):\n    print('thinking')\n    return f'you said {text}'\n")
+    assert run("run", "--prompt", "0", "--format", "json") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["verdict"] == "pass"
+    assert "thinking" in shown.err
+
+
+def test_verify_only_is_verify(capsys) -> None:
+    assert run("run", "--verify-only") == 0
+    assert "agent: answers" in capsys.readouterr().out
+
+
+def test_ci_shows_no_progress_and_no_colour(monkeypatch, capsys) -> None:
+    from flakestorm.reports import terminal
+
+    shown = []
+    progress, summary = terminal.progress, terminal.summary
+    monkeypatch.setattr(terminal, "progress", lambda **how: (shown.append(how), progress(**how))[1])
+    monkeypatch.setattr(terminal, "summary", lambda *a, **how: (shown.append(how), summary(*a, **how))[1])
+    assert run("run", "--prompt", "0", "--ci") == 0
+    assert shown[0] == {"enabled": False, "color": False}
+    assert shown[1]["color"] is False
+    assert "PASS" in capsys.readouterr().out
+
+
+def test_an_async_agent_that_blocks_is_ended_by_its_time_out(folder, capsys) -> None:
+    (folder / "echo_agent.py").write_text(
+        "import threading\ngo = threading.Event()\nasync def answer(text):\n    go.wait(5)\n    return text\n"
+    )
+    (folder / "flakestorm.yaml").write_text(CONFIG.replace('answer"}', 'answer", timeout: 1000}'))
+    assert run("run", "--prompt", "0", "-q") == 1
+    assert "no answer within 1000 ms" in capsys.readouterr().out
 
 
 def test_a_fault_at_a_site_that_is_never_reached_is_3(capsys) -> None:

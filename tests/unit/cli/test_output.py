@@ -1,3 +1,5 @@
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,26 @@ def test_one_file_has_its_tapes_beside_it(tmp_path) -> None:
     assert place_for(Globals(output=tmp_path / "x", format="html"), config(tmp_path), "chaos").form == "html"
 
 
+def test_paths_are_absolute_from_the_start(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for options in (Globals(output=Path("x.json")), Globals()):
+        place = place_for(options, config(Path()), "chaos")
+        assert place.folder.is_relative_to(tmp_path)
+        assert place.tapes.is_relative_to(tmp_path)
+
+
+def test_the_folder_is_named_as_the_template_says(tmp_path) -> None:
+    place = place_for(Globals(), config(tmp_path, filename_template="{date}_{time}_{command}_{x}"), "contract run")
+    assert re.fullmatch(r"\d{8}_\d{6}_contract-run_\{x\}", place.folder.name)
+
+
+def test_a_text_file_holds_the_summary(tmp_path, capsys) -> None:
+    options = Globals(output=tmp_path / "x.txt")
+    report = sample_report()
+    present(report, place_for(options, config(tmp_path), "chaos"), options)
+    assert report.verdict.upper() in (tmp_path / "x.txt").read_text()
+
+
 def test_a_form_that_is_not_there_is_refused(tmp_path) -> None:
     with pytest.raises(Misuse, match="junit"):
         place_for(Globals(), config(tmp_path, format="junit"), "chaos")
@@ -41,7 +63,8 @@ def test_a_form_that_is_not_there_is_refused(tmp_path) -> None:
     [
         (Globals(output=Path("one.json")), ["one.json"]),
         (Globals(output=Path("one.html")), ["one.html"]),
-        (Globals(output=Path("one.txt"), format="terminal"), ["one.txt"]),
+        (Globals(output=Path("one.txt")), ["one.txt"]),
+        (Globals(output=Path("one.log"), format="terminal"), ["one.log"]),
     ],
 )
 def test_one_file_is_written_as_asked(tmp_path, monkeypatch, capsys, options, files) -> None:
@@ -66,6 +89,13 @@ def test_quiet_is_one_line(tmp_path, capsys) -> None:
     report = sample_report()
     present(report, place_for(options, config(tmp_path), "chaos"), options)
     assert capsys.readouterr().out == f"{report.verdict}: {report.headline}\n"
+
+
+def test_quiet_obeys_no_escape_sequence(tmp_path, capsys) -> None:
+    options = Globals(quiet=True)
+    report = replace(sample_report(), headline="said \x1b]0;owned\x07 and\nmore")
+    present(report, place_for(options, config(tmp_path), "chaos"), options)
+    assert capsys.readouterr().out == f"{report.verdict}: said \\x1b]0;owned\\x07 and more\n"
 
 
 def test_a_tape_that_cannot_be_read_costs_its_timeline_only(tmp_path) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.contracts.evidence import QUOTE_CHARS, mask, plain, quote, quote_around
+from flakestorm.contracts.evidence import QUOTE_CHARS, brief, mask, plain, quote, quote_around
 
 
 def test_the_beginning_of_a_long_text_is_quoted() -> None:
@@ -35,3 +35,16 @@ def test_a_secret_is_masked() -> None:
     assert mask("jo@example.com") == "j***m"
     assert mask("1234") == "***"
     assert mask("") == "***"
+
+
+def test_an_error_is_told_by_its_first_and_last_line() -> None:
+    assert brief("KeyError: 'x'\n    a.py:3 in f\n\n    b.py:9 in g\n") == "KeyError: 'x' … b.py:9 in g"
+    assert brief("  only one\n\n") == "only one"
+    assert brief(" \n") == ""
+
+
+@given(st.text(max_size=2000))
+def test_an_error_is_one_short_printable_line(text: str) -> None:
+    shown = brief(text, 40)
+    assert shown == "" or shown.isprintable()
+    assert len(shown) <= 2 * 10 * 41 + 3  # an escape may take ten characters

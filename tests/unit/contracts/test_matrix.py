@@ -9,6 +9,7 @@ from contracts_support import CRASH, GONE, asks_for, call, fired, inv, said
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, invariants
 from flakestorm.contracts.matrix import demand, judge, prepare
+from flakestorm.core.answer import AgentError
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.verdict import Verdict, failed
 from flakestorm.errors import Misuse
@@ -327,3 +328,34 @@ def test_what_holds_for_every_type_and_run(type_: str, when: str, run: RunView) 
         assert "pass" not in pair
     if run.error is CRASH and type_ not in ("completes", "tool_called", "tool_not_called", "max_calls"):
         assert "pass" not in pair
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            "it raised KeyError: 'x'\n    a.py:3 in f: g()\n\n    b.py:9 in g: d['x']\n",
+            "KeyError: 'x' … b.py:9 in g: d['x']",
+        ),
+        ("\x1b[2J" + "x" * 5000, "x…"),
+        ("one line", "crash: one line"),
+    ],
+)
+def test_a_crash_of_many_lines_is_one_bounded_line_in_the_reason(message: str, reason: str) -> None:
+    run = said("", error=AgentError("crash", message))
+    for invariant in (inv("completes"), inv("excludes_pii"), inv("tool_called", tool="x")):
+        verdict = judge(invariant, run)
+        assert verdict is not None
+        assert reason in verdict.reason
+        assert "\n" not in verdict.reason
+        assert "\x1b" not in verdict.reason
+        assert len(verdict.reason) < 900
+
+
+def test_an_idle_boundary_names_the_ways_that_exist() -> None:
+    run = said("fine", chaos=True, ledger=fired(tools=1))
+    verdict = judge(inv("completes"), run)
+    assert verdict is not None
+    assert "agent.start" in verdict.reason
+    assert "agent.type: python" in verdict.reason
+    assert "gateway" not in verdict.reason

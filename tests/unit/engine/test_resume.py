@@ -92,6 +92,13 @@ def test_a_report_of_another_plan_is_refused(change, words) -> None:
         take_over(PLAN, replace(report_of(), **change), tape_of(), WORLD)
 
 
+def test_a_report_of_another_agent_is_refused() -> None:
+    report = replace(report_of(run_of(PLAN.trials[0]).run), agent="http http://x/v1")
+    assert len(take_over(PLAN, report, tape_of(), WORLD, agent="http http://x/v1")) == 1
+    with pytest.raises(Misuse, match=r"made with another agent .*x/v1.*x/v2"):
+        take_over(PLAN, report, tape_of(), WORLD, agent="http http://x/v2")
+
+
 def test_a_report_made_with_other_trials_is_refused() -> None:
     other = make_plan(
         "contract run", scenarios=PLAN.scenarios, invariants=PLAN.invariants, prompts=PLAN.prompts, trials=2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.reports.text import encodable, one_line, plain, unbroken, visible
+from flakestorm.reports.text import counted, encodable, one_line, plain, unbroken, visible
 
 anything = st.text(st.characters())
 """Every code point, lone surrogates included."""
@@ -70,3 +70,7 @@ def test_plain_keeps_all_that_json_can_hold() -> None:
         "\ufffd": [None, None],
         "t": ["\ufffd"],
     }
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    assert [counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
