@@ -166,12 +166,24 @@ def test_an_array_passes_as_it_comes() -> None:
     assert (b"".join(whole), len(whole) > 2) == (body, True)
 
 
-def test_a_call_that_comes_in_pieces_is_whole_or_absent() -> None:
+def test_a_call_that_comes_in_pieces_goes_out_piece_by_piece() -> None:
     begins = document({"functionCall": {"name": "f", "willContinue": True}}, finish=None)
-    grows = document({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}, finish=None)
-    docs = [document({"text": "one"}, finish=None), begins, grows, document({"functionCall": {}})]
+    values = ("x", "y" * 99)
+    grow = [
+        document({"functionCall": {"partialArgs": [{"jsonPath": f"$.{key}", "stringValue": value}]}}, finish=None)
+        for key, value in zip("ab", values, strict=True)
+    ]
+    docs = [document({"text": "one"}, finish=None), begins, *grow, document({"functionCall": {}})]
     body = b"".join(b"data: " + orjson.dumps(doc) + b"\n\n" for doc in docs)
-    for edit, calls in ((Edit(max_tokens=2), 1), (Edit(max_tokens=1), 0), (Edit(drop_tool_calls=True), 0)):
+    whole = orjson.dumps(dict(zip("ab", values, strict=True))).decode()
+    for edit, arguments in (
+        (Edit(max_tokens=999), [whole]),
+        (Edit(max_tokens=40), ['{"a":"x"}']),
+        (Edit(max_tokens=2), ["{}"]),
+        (Edit(max_tokens=1), []),
+        (Edit(drop_tool_calls=True), []),
+    ):
         said = edit_said(WIRE, Reply(200, SSE, body), edit)
-        assert [call.arguments for call in said.tool_calls] == ['{"a":"x"}'] * calls
+        assert [call.arguments for call in said.tool_calls] == arguments
         assert said.text == "one"
+        assert said.finish == ("STOP" if edit.max_tokens in (None, 999) else "MAX_TOKENS")
