@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 LATER = frozenset({
-    "blame", "certificate", "ci", "compare", "diff", "doctor", "explore", "fork", "gateway", "mcp", "record", "replay",
+    "blame", "certificate", "ci", "compare", "diff", "doctor", "explore", "fork", "gateway", "record", "replay",
     "report", "scan", "score", "shrink", "verify-tape", "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""

@@ -4,7 +4,8 @@ A text without words that would be left by an edit goes altogether, because the 
 sends its history back; unless it carries a thought's signature, which must go back as it came.
 
 A tool call may come in pieces where the agent asked for that (`streamFunctionCallArguments`): one with the name, then
-ones without, whose `partialArgs` say which value of the arguments they go on with. Such a call is not shortened.
+ones without, whose `partialArgs` say which value of the arguments they go on with. A piece is counted as it is written
+and goes out whole or not at all.
 """
 
 from __future__ import annotations
@@ -151,5 +152,6 @@ class GeminiAnswers:
 
 def _part(part: Doc) -> Part:
     if isinstance(call := part.get("functionCall"), dict):
-        return Part("call", part, call, "args", begins=bool(call.get("name")))
+        begins = bool(call.get("name"))
+        return Part("call", part, call, "args" if begins else "partialArgs", begins=begins)
     return Part("text" if _is_text(part) else "other", part, part, "text")

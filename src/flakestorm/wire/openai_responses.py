@@ -154,7 +154,7 @@ def _said(doc: Doc, items: list[_Item]) -> Said:
     return Said(
         text="".join(item.text() for item in items),
         tool_calls=tuple(
-            _tool_call(item.doc, "".join(item.arguments)) for item in items if item.doc.get("type") in ARGUMENTS
+            _tool_call(item.doc, "".join(item.arguments)) for item in items if string(item.doc.get("type")) in ARGUMENTS
         ),
         finish=string(doc.get("status")) or None,
         usage=_usage(doc),

@@ -121,7 +121,7 @@ def shorten(response: Doc, edit: Edit, limit: Limit) -> bool:
     output = items(response.get("output"))
     kept: list[Any] = []
     for item in output:
-        kind = obj(item).get("type")
+        kind = string(obj(item).get("type"))
         if edit.drop_tool_calls and kind in ARGUMENTS:
             continue
         if edit.max_tokens is not None and kind in ANSWERS:

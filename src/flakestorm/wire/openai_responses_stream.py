@@ -56,6 +56,7 @@ class ResponsesRewriter:
         self._holds = edit.text is not None
         self._new: str | None = None  # the mapped text
         self._response: Doc = {}  # as the stream stated it first
+        self._streamed = False  # whether the world streamed any item
         self._next = 0  # number of the item that would come next
         self._sequence = -1  # number of the last event that went out, where events have numbers
         self._renumbers = False
@@ -66,6 +67,7 @@ class ResponsesRewriter:
         kind = "" if doc is None else string(doc.get("type"))
         if doc is not None and not self._response:
             self._response = obj(doc.get("response"))
+        self._streamed = self._streamed or kind == _ADDED
         if not self._holds:
             yield from self._trimmed(event, doc)
         elif self._held or kind in ENDS or _begun(doc).get("type") in ANSWERS:
@@ -203,7 +205,7 @@ class ResponsesRewriter:
 
     def _begins(self, index: int, item: Doc) -> bool:
         """Whether this item of the answer may begin."""
-        kind = item.get("type")
+        kind = string(item.get("type"))
         if kind in ARGUMENTS and self._edit.drop_tool_calls:
             self._numbers.drop(index)
             return False
@@ -259,7 +261,7 @@ class ResponsesRewriter:
         return True
 
     def _restate_item(self, item: Doc, index: int) -> bool:
-        kind = item.get("type")
+        kind = string(item.get("type"))
         if kind not in ANSWERS:
             return False
         if kind in ARGUMENTS:
@@ -282,7 +284,8 @@ class ResponsesRewriter:
     def _ended(self, doc: Doc, kind: str) -> bool:
         """Make the response at the end say what was said; tells whether it had to be altered."""
         response = obj(doc.get("response"))
-        altered = self._new is not None and bool(response.get("output")) and say(response, self._new)
+        states = bool(response.get("output")) or not self._streamed  # some leave out in the end what they streamed
+        altered = self._new is not None and states and say(response, self._new)
         limit = Limit(self._edit)
         altered |= shorten(response, self._edit, limit)
         self._limit.cut |= limit.cut  # some say in the end what they never streamed

@@ -47,7 +47,7 @@ class Part:
     holder: Doc
     key: str
     begins: bool = True
-    """False for what goes on with a tool call that began in an earlier document: it is in or out with that call."""
+    """False for what goes on with a tool call that began before: it goes out whole, or not at all."""
 
     @property
     def said(self) -> str:
@@ -232,9 +232,10 @@ class _Cutter:
 
     def _fits(self, part: Part) -> bool:
         """Whether anything of this part may still be said; shortens it to what may."""
-        if not part.begins:
-            return True
         said = part.said
+        if not part.begins:
+            self.cut = len(self.meter.take(said)) < len(said)
+            return not self.cut
         if part.kind == "call" or (said and not self._in_text):
             self.meter.part()
             self._in_text = part.kind == "text"

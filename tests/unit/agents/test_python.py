@@ -141,7 +141,7 @@ async def test_an_async_agent_that_blocks_is_ended_in_time_and_holds_up_nobody(t
         "  return current_line.get()"
     )
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=100))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", timeout=100), FakeBoundary())
     await agent.start()
     blocked, quick = await asyncio.gather(agent.ask("block", FakeLine("r-1")), agent.ask("quick", FakeLine("r-2")))
     sys.modules["my_agent"].go.set()
@@ -156,7 +156,7 @@ async def test_runs_and_resets_of_an_async_agent_share_one_loop(tmp_path: Path) 
         "async def clear(): loops.append(asyncio.get_running_loop())"
     )
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"))
+    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"), FakeBoundary())
     await agent.start()
     await agent.ask("a", FakeLine())
     await agent.ask("b", FakeLine())
@@ -182,7 +182,7 @@ async def test_its_environment_is_set_while_it_is_open(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("key", ["start", "ready", "cwd"])
 def test_what_is_for_launched_agents_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match=rf"agent\.{key}: type python is imported"):
-        PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", **{key: "x"}))
+        PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", **{key: "x"}), FakeBoundary())
 
 
 async def test_cancelling_a_run_is_not_the_agents_crash(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
 
 async def test_a_reset_that_fails_leaves_the_run_unjudged(tmp_path: Path) -> None:
     code = "def answer(text): return text\ndef clear(): raise OSError('locked')"
-    got = error(await ask(tmp_path, code, reset_function="my_agent:clear"))
+    got = error(await ask(tmp_path, code, reset_function="my_agent:clear"), FakeBoundary())
     assert got.kind == "unreachable"
     assert got.message.startswith("reset failed: my_agent:clear raised OSError: locked")
 

@@ -8,6 +8,7 @@ from flakestorm.core.stream import pump, read
 from flakestorm.errors import CallFailed
 from flakestorm.wire.base import Edit
 from flakestorm.wire.editing import Change, edited, redone, spread
+from flakestorm.wire.frames import Lines
 from flakestorm.wire.sse import Event
 from wire_support import Fired, chunked
 
@@ -205,3 +206,20 @@ def test_the_end_of_an_event_is_not_held_back_where_lines_end_in_crlf() -> None:
     assert out[0] == pieces[0]
     assert out[-2].endswith(b"data: c\r\n\r\n")
     assert b"".join(out).replace(b"DATA: HOLD\r\n\r", b"") == b"".join(pieces).replace(b"data: hold\r\n\r", b"")
+
+
+def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
+    def numbered(data: bytes, _change: Change) -> bytes:
+        return b"document " + data
+
+    kind = (("content-type", "application/x-ndjson"),)
+    for headers, expected in ((kind, b"go\nHOLD\n"), ((), b"document hold\ngo\n")):
+        reply = edited(
+            Reply(200, headers, [b"ho", b"ld\ngo", b"\n"]),
+            Edit(max_tokens=1),
+            body=numbered,
+            events=Shout,
+            announced_as="application/x-ndjson",
+            framing=lambda _start, media_type: Lines() if media_type == "application/x-ndjson" else None,
+        )
+        assert read(reply) == expected

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.shape import dump, items, number, obj, objects, parse, string
+from flakestorm.wire.shape import dump, items, number, obj, objects, parse, parse_prefix, string
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -42,3 +42,19 @@ def test_each_reader_gives_its_type_whatever_came(value: object) -> None:
 @pytest.mark.parametrize(("value", "expected"), [(3, 3), (0, 0), (True, None), (1.5, None), ("3", None), (None, None)])
 def test_a_number_is_a_whole_number(value: object, expected: int | None) -> None:
     assert number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a":1,"b":"x', {"a": 1}),
+        ('{"a":{"b":1,"c"', {"a": {"b": 1}}),
+        ('{"a":[1,2', {"a": [1, 2]}),
+        ("{", {}),
+        ("", {}),
+        ("[1", {}),
+        ("junk", {}),
+    ],
+)
+def test_the_complete_members_of_a_prefix(text: str, expected: dict[str, object]) -> None:
+    assert parse_prefix(text) == expected
