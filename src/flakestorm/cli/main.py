@@ -90,13 +90,15 @@ def cli(_: Globals) -> None:
 def main(args: list[str] | None = None) -> None:
     """The entry point of the console script; never returns.
 
-    Imports make a hundred thousand objects that stay until the end. Looking through them for garbage again and again,
-    and once more on the way out, is a tenth of a short command's time, so the collector comes by less often.
+    Imports make a hundred thousand objects that stay until the end. Looking through them for garbage again and again
+    is a good part of a short command's time, so the collector comes by less often.
     """
+    before = gc.get_threshold()
     gc.set_threshold(GC_OBJECTS, 20, 50)
-    code = _run(args)
-    gc.freeze()
-    sys.exit(code)
+    try:
+        sys.exit(_run(args))
+    finally:
+        gc.set_threshold(*before)  # for those who call this from Python
 
 
 def _run(args: list[str] | None) -> int:

@@ -156,7 +156,9 @@ async def test_runs_and_resets_of_an_async_agent_share_one_loop(tmp_path: Path) 
         "async def clear(): loops.append(asyncio.get_running_loop())"
     )
     (tmp_path / "my_agent.py").write_text(HEAD + code)
-    agent = PythonAgent(config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"), FakeBoundary())
+    agent = PythonAgent(
+        config(tmp_path, type="python", endpoint="my_agent:answer", reset_function="my_agent:clear"), FakeBoundary()
+    )
     await agent.start()
     await agent.ask("a", FakeLine())
     await agent.ask("b", FakeLine())

@@ -1,5 +1,7 @@
 """Which agent a config gets."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +65,13 @@ def test_plug_ins_get_the_whole_order(monkeypatch: pytest.MonkeyPatch) -> None:
     boundary, setting = FakeBoundary(), config(Path(), type="mine", endpoint="a:b")
     make(setting, boundary, concurrency=3)
     assert [(order.config, order.boundary, order.concurrency) for order in orders] == [(setting, boundary, 3)]
+
+
+def test_kinds_that_are_not_asked_for_are_not_imported() -> None:
+    code = (
+        "import sys\nimport flakestorm.agents, flakestorm.api\n"
+        "costly = {'aiohttp', 'jinja2', 'rich', *map('flakestorm.agents.'.__add__, ('command', 'http', 'python'))}\n"
+        "print(sorted(costly & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -73,7 +76,8 @@ async def test_channels_share_one_gateway(hub: Hub) -> None:
 async def test_close_stops_everything_and_may_be_called_twice(up: Upstream) -> None:
     before = httpx.HTTPTransport.handle_request
     hub = Hub(environ={})
-    hub.line("r-1", chain())
+    with hub.line("r-1", chain()).active():
+        assert httpx.HTTPTransport.handle_request is not before
     url = (await hub.channel({"OPENAI_BASE_URL": up.url})).env["OPENAI_BASE_URL"]
     await hub.close()
     await hub.close()
@@ -83,6 +87,7 @@ async def test_close_stops_everything_and_may_be_called_twice(up: Upstream) -> N
             await client.get(f"{url}/ok")
 
 
+<<<<<<< HEAD
 async def test_tools_are_held_until_the_hub_closes() -> None:
     calls: list[str] = []
 
@@ -100,3 +105,35 @@ async def test_tools_are_held_until_the_hub_closes() -> None:
         assert search() == "found"
     await hub.close()
     assert (search.__code__, calls) == (code, ["search"])
+=======
+async def test_lines_entered_in_several_threads_put_the_seams_in_once() -> None:
+    before = httpx.HTTPTransport.handle_request
+    hub = Hub(environ={})
+
+    def enter(number: int) -> bool:
+        with hub.line(f"r-{number}", chain()).active():
+            return httpx.HTTPTransport.handle_request is not before
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(enter, range(32)))
+    await hub.close()
+    assert httpx.HTTPTransport.handle_request is before
+
+
+async def test_a_line_that_nobody_enters_leaves_every_library_alone() -> None:
+    before = httpx.HTTPTransport.handle_request
+    hub = Hub(environ={})
+    hub.line("r-1", chain())
+    assert httpx.HTTPTransport.handle_request is before
+    await hub.close()
+    assert httpx.HTTPTransport.handle_request is before
+
+
+def test_the_gateway_is_not_imported_before_something_is_launched() -> None:
+    code = (
+        "import sys\nfrom flakestorm.boundary.hub import Hub\nHub(environ={}).line('r-1', None)\n"
+        "print(sorted({'aiohttp', 'flakestorm.boundary.gateway', 'flakestorm.boundary.inprocess'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+>>>>>>> main
