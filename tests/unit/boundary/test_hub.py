@@ -87,7 +87,6 @@ async def test_close_stops_everything_and_may_be_called_twice(up: Upstream) -> N
             await client.get(f"{url}/ok")
 
 
-<<<<<<< HEAD
 async def test_tools_are_held_until_the_hub_closes() -> None:
     calls: list[str] = []
 
@@ -105,7 +104,8 @@ async def test_tools_are_held_until_the_hub_closes() -> None:
         assert search() == "found"
     await hub.close()
     assert (search.__code__, calls) == (code, ["search"])
-=======
+
+
 async def test_lines_entered_in_several_threads_put_the_seams_in_once() -> None:
     before = httpx.HTTPTransport.handle_request
     hub = Hub(environ={})
@@ -136,4 +136,3 @@ def test_the_gateway_is_not_imported_before_something_is_launched() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
->>>>>>> main
