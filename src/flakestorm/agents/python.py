@@ -77,8 +77,8 @@ class PythonAgent:
         for key in ("start", "ready", "cwd"):
             if getattr(self._agent, key) is not None:
                 raise ConfigError(
-                    f"type {self._agent.type} is imported and called in flakestorm's own process, so nothing is launched; "
-                    "leave this out, or use type http or command",
+                    f"type {self._agent.type} is imported and called in flakestorm's own process, so nothing is "
+                    "launched; leave this out, or use type http or command",
                     key=f"agent.{key}",
                 )
         self._folder = Path(config.folder).absolute()

@@ -214,7 +214,7 @@ async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
 
 async def test_a_reset_that_fails_leaves_the_run_unjudged(tmp_path: Path) -> None:
     code = "def answer(text): return text\ndef clear(): raise OSError('locked')"
-    got = error(await ask(tmp_path, code, reset_function="my_agent:clear"), FakeBoundary())
+    got = error(await ask(tmp_path, code, reset_function="my_agent:clear"))
     assert got.kind == "unreachable"
     assert got.message.startswith("reset failed: my_agent:clear raised OSError: locked")
 
