@@ -26,7 +26,7 @@ FASTER = 15
 
 CONFIG = """
 version: "2.0"
-agent: {{endpoint: "{url}/invoke", reset_endpoint: "{url}/reset", timeout: 5000}}
+agent: {{endpoint: "{url}/invoke", timeout: 5000}}
 golden_prompts: ["book a flight", "cancel it", "what does it cost?", "who are you?"]
 invariants: [{{type: output_not_empty}}]
 contract:
