@@ -108,8 +108,9 @@ class Live:
     """Asks real upstreams. Open it inside the event loop that will use it.
 
     Connections, name resolution, TLS and the reading of replies are aiohttp's. A request whose body is here is written
-    as it stands, in one segment, since most of what aiohttp's own client does for it would be undone again here, at
-    twice the price of the rest of the gateway. Bodies that are large or still being produced are for aiohttp to send.
+    as it stands, in one segment: what aiohttp's own request does on top (defaults, cookies, redirects, a task that
+    writes the body) is not wanted here and was a third of the gateway's work. A body that is large, or still being
+    produced, is left to aiohttp, which keeps reading while it writes.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
 from flakestorm.wire.shape import Doc, dump
-from flakestorm.wire.sse import Event, Parser
+from flakestorm.wire.sse import Event
 
 __all__ = ["Change", "Rewriter", "edited", "redone", "spread"]
 
@@ -118,13 +118,8 @@ def _asks(edit: Edit) -> bool:
 def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> Chunks:
     """A stream: what comes in goes out at once, as far as the rewriter lets it."""
     chunk = start
-    last = b""  # what went out for the event that came last
     while True:
-        parts = [b"".join(rewriter.event(event)) for event in parser.feed(chunk)]
-        last = parts[-1] if parts else last
-        if last.endswith(b"\r") and isinstance(parser, Parser):  # half of its CRLF: the other half goes with it
-            parts.append(parser.take())
-        if out := b"".join(parts):
+        if out := b"".join(raw for event in parser.feed(chunk) for raw in rewriter.event(event)):
             yield out
         try:
             pulled = yield PULL

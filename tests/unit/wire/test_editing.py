@@ -199,15 +199,6 @@ def test_a_document_that_breaks_off_goes_out_as_far_as_it_came(start: bytes) -> 
         next(out)
 
 
-def test_the_end_of_an_event_is_not_held_back_where_lines_end_in_crlf() -> None:
-    pieces = [b"data: a\r\n\r\n", b"data: hold\r\n\r\n", b"data: b\r\n\r", b"\n", b"data: c\r\n\r\n"]
-    reply = shout(Reply(200, SSE, pieces), Edit(max_tokens=1))
-    out = list(pump(reply, lambda _: None))
-    assert out[0] == pieces[0]
-    assert out[-2].endswith(b"data: c\r\n\r\n")
-    assert b"".join(out).replace(b"DATA: HOLD\r\n\r", b"") == b"".join(pieces).replace(b"data: hold\r\n\r", b"")
-
-
 def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
     def numbered(data: bytes, _change: Change) -> bytes:
         return b"document " + data
