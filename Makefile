@@ -7,8 +7,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 FRAMEWORKS := .venv-frameworks
+FOREIGN := tests/foreign/node_modules
 
-.PHONY: demo test frameworks check bench format clean browser
+.PHONY: demo test frameworks foreign check bench format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -26,10 +27,19 @@ $(FRAMEWORKS)/.installed: tests/agents/requirements.txt pyproject.toml
 	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+# What agents in Node are tried with; only where Node is, and the tests say so where it is not.
+$(FOREIGN)/.installed: tests/foreign/package.json tests/foreign/package-lock.json
+	cd tests/foreign && npm ci --no-audit --no-fund
+	touch $@
+
+foreign:    ## the packages of the tests with agents in Node
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(FOREIGN)/.installed; \
+		else echo "no npm here: the tests with agents in Node will be skipped"; fi
+
 demo: $(STAMP)            ## the bundled agent, tools and model end to end
 	$(BIN)/flakestorm demo
 
-test: $(STAMP) browser frameworks    ## every test
+test: $(STAMP) browser frameworks foreign    ## every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 # What frameworks warn of and leave open is their affair, hence -W default.
@@ -57,4 +67,4 @@ browser:
 		|| echo "no chromium here: browser tests will be skipped"
 
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports
+	rm -rf $(VENV) $(FRAMEWORKS) $(FOREIGN) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

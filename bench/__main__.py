@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.outcome import Outcome, machine, show, write
 
-ALL = ("startup", "matrix", "boundary", "gateway")
+ALL = ("startup", "matrix", "boundary", "gateway", "soak")
 
 
 def main(words: list[str]) -> int:

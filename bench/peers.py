@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-__all__ = ["ROOT", "interpreter", "ours", "peer", "ratio", "take_turns", "version"]
+__all__ = ["ROOT", "as_installed", "interpreter", "ours", "peer", "ratio", "take_turns", "version"]
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".bench"
@@ -48,6 +49,16 @@ def interpreter(at_least: tuple[int, int]) -> Path | None:
     return None
 
 
+def as_installed(binary: Path) -> dict[str, str]:
+    """The environment of a command that finds its bytecode where an earlier run left it, as an installed one does.
+
+    Installers compile what they install; a checkout, or where bytecode is forbidden, would compile it each time.
+    """
+    left_out = {"PYTHONDONTWRITEBYTECODE", *([] if binary.parent == ours() else ["PYTHONPATH"])}  # peers have their own
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(HOME / "bytecode")}
+
+
 def version(binaries: Path, package: str) -> str:
     """What is installed there."""
     code = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
@@ -55,9 +66,16 @@ def version(binaries: Path, package: str) -> str:
     return done.stdout.strip()
 
 
-def take_turns(arms: dict[str, Callable[[], float]], *, rounds: int) -> dict[str, list[float]]:
-    """Measure each arm once per round, so that a noisy minute hits all of them."""
+def take_turns(arms: dict[str, Callable[[], float]], *, rounds: int, warm_up: bool = False) -> dict[str, list[float]]:
+    """Measure each arm once per round, so that a noisy minute hits all of them.
+
+    Args:
+        warm_up: run each once before, unmeasured.
+    """
     values: dict[str, list[float]] = {name: [] for name in arms}
+    if warm_up:
+        for measure in arms.values():
+            measure()
     for _ in range(rounds):
         for name, measure in arms.items():
             values[name].append(measure())

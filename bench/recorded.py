@@ -26,7 +26,9 @@ def recorded_run(tape: Path) -> Iterator[Crossing]:
     """The line of one run with a fault that waits for a tool which is never called."""
     ledger, sites = Ledger(), Sites()
     recorder = Recorder(tape, clock=time.monotonic, ledger=ledger, header={"run": "bench", "input": "bench"})
-    faults = Schedule.injecting(["tool/search#1=error:503"]).stage(Choices(1, "bench", 0, 0), ledger)
+    faults = Schedule.injecting(["tool/search#1=error:503"]).stage(
+        Choices(1, "bench", 0, 0), ledger, noted=lambda: recorder.exchanges
+    )
     pipeline = chain(classify(tools=TOOLS, sites=sites), recorder.outer, faults, recorder.inner)
     try:
         yield Crossing("bench", pipeline)

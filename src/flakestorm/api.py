@@ -12,37 +12,43 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.boundary.hub import Hub
-from flakestorm.config import contract_of, require_invariants, scenarios_of
+from flakestorm.config import contract_of, model_of, require_invariants, scenarios_of, tools_of
 from flakestorm.config import load as load_config
-from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
-from flakestorm.contracts.matrix import prepare
+from flakestorm.config.access import faults_in, invariants_in
+from flakestorm.config.load import located
+from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Model, Scenario, ToolFault
+from flakestorm.config.problems import Path as Place
+from flakestorm.contracts.matrix import prepare, wants_model
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.ledger import Ledger
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Event, Finished, Listener, Report
 from flakestorm.engine.plan import BASELINE, Plan, Trial, make_plan
-from flakestorm.engine.resume import take_over
+from flakestorm.engine.ports import Adviser
 from flakestorm.engine.runner import Judged, Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
+from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.local import LocalExecutor
-from flakestorm.faults import profiles
-from flakestorm.faults.schedule import Schedule, parse_injection
+from flakestorm.executors.world import LocalWorld
+from flakestorm.faults.schedule import Planned, Schedule, parse_injection
+from flakestorm.tape.shelf import STORE
 
-__all__ = ["Options", "Project", "load"]
+if TYPE_CHECKING:  # what an HTTP server and its client come with
+    from flakestorm.boundary.census import Census
+
+__all__ = ["Options", "Project", "load", "loop_factory"]
 
 
 def load(path: str | Path = "flakestorm.yaml") -> Project:
@@ -69,7 +75,7 @@ class Options:
         min_score: the gate (0..100 for contracts, 0..1 for chaos); None is the command's default.
         tapes: the folder tapes are written to.
         listener: is told everything as it happens.
-        resume: the JSON report of an interrupted command, whose finished runs are taken over.
+        resume: the report of an interrupted command, whose finished runs are taken over, or the path of its JSON form.
     """
 
     seed: int | None = None
@@ -78,7 +84,7 @@ class Options:
     min_score: float | None = None
     tapes: Path = field(default_factory=lambda: Path("reports") / "tapes")
     listener: Listener = _silent
-    resume: Path | None = None
+    resume: Path | Report | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +119,11 @@ class Project:
         """
         options = options or Options()
         if profile is not None:
-            scenario = profiles.load(profile)
+            from flakestorm.faults.profiles import load as load_profile
+
+            scenario = load_profile(profile)
         elif self.config.chaos is not None:
-            scenario = Scenario(name="chaos", **dict(self.config.chaos))
+            scenario = Scenario(name="chaos", **asdict(self.config.chaos))
         else:
             raise ConfigError(
                 "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
@@ -152,7 +160,7 @@ class Project:
             context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
         )
         everything = self._all_invariants()
-        probing = [i.model_copy(update={"probes": []}) for i in everything if prompt in i.probes]
+        probing = [i.probing([]) for i in everything if prompt in i.probes]
         plan = make_plan(
             "run",
             scenarios=[scenario],
@@ -172,46 +180,68 @@ class Project:
             invariants=contract.invariants or self.config.invariants,
             prompts=self.config.golden_prompts,
             trials=options.trials or contract.trials,
+            generate=contract.generate,
         )
 
-    def probe(self, options: Options | None = None) -> Report:
-        """Ask the agent its first golden prompt, without chaos, judged by nothing but whether it completes."""
+    def probe(self, options: Options | None = None) -> tuple[Report, Census]:
+        """Ask the agent its first golden prompt, without chaos, judged by nothing but whether it completes.
+
+        Returns:
+            The report, and what was seen at its boundary.
+        """
         completes = Invariant(type="completes", id="completes", severity="critical")
         plan = make_plan(
             "verify", scenarios=[BASELINE], invariants=[completes], prompts=self.config.golden_prompts, only=[0]
         )
-        return self._run(plan, Gate("single"), options or Options())
+        hub = self._hub()
+        report = self._run(plan, Gate("single"), options or Options(), hub)
+        return report, hub.census()
 
     def check(self) -> Plan:
         """Check all that can be checked without running the agent; gives what `contract` would run.
 
         Raises:
-            Misuse: a fault mode, an invariant type or an agent type is not available, or a setting makes no sense.
+            ConfigError: a fault mode or an invariant type is not available, or a setting makes no sense; the message
+                names file and line.
+            Misuse: the same of the agent.
         """
         self._refuse_what_is_missing()
         plan = self.contract_plan(Options())
-        prepare((*self.config.invariants, *plan.invariants))
-        for chaos in (*plan.scenarios, *([self.config.chaos] if self.config.chaos else [])):
-            Schedule.of(chaos)
+        for place, invariant in invariants_in(self.config):
+            with self._standing(place):
+                prepare([invariant])
+        for place, fault in faults_in(self.config):
+            with self._standing(place):
+                Planned.of(fault).check()
         make_agent(self.config, Hub(), concurrency=1)
+        self._judges_by((*self.config.invariants, *plan.invariants))
         return plan
+
+    @contextmanager
+    def _standing(self, place: Place) -> Iterator[None]:
+        """While entered, misuse is of what stands at this place in the file."""
+        try:
+            yield
+        except Misuse as error:
+            raise located(error, self.path, place) from error
 
     # --- putting the pieces together -----------------------------------------------------------------------------
 
-    def _run(self, plan: Plan, gate: Gate, options: Options) -> Report:
+    def _run(self, plan: Plan, gate: Gate, options: Options, hub: Hub | None = None) -> Report:
         """Carry out a plan on an event loop of its own; in a thread where the caller's thread has one already."""
         self._refuse_what_is_missing()
         resumed = None if options.resume is None else _report_in(options.resume)
         seeds = (options.seed, None if resumed is None else resumed.seed, self.config.advanced.seed, entropy_seed())
         seed = next(s for s in seeds if s is not None)
         if resumed is not None and resumed.seed != seed:
-            raise Misuse(f"{options.resume} was made with seed {resumed.seed}; resume it with that seed or none")
-        world = _World(options.tapes)
+            raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
+        self._judges_by(plan.invariants)
+        world = LocalWorld(options.tapes)
         earlier = () if resumed is None else self._earlier(plan, resumed, world)
 
         def run() -> Report:
-            with asyncio.Runner(loop_factory=_loop_factory()) as loop:
-                return loop.run(self._judge(plan, gate, options, seed, world, earlier))
+            with asyncio.Runner(loop_factory=loop_factory()) as loop:
+                return loop.run(self._judge(plan, gate, options, seed, world, earlier, hub or self._hub()))
 
         try:
             asyncio.get_running_loop()
@@ -228,8 +258,18 @@ class Project:
                 "record all the same"
             )
 
-    def _earlier(self, plan: Plan, report: Report, world: _World) -> tuple[Judged, ...]:
-        from flakestorm.tape.reader import Tape  # only what resumes reads tapes
+    def _judges_by(self, invariants: Iterable[Invariant]) -> Model | None:
+        """The model that judges, if any of these invariants wants one.
+
+        Raises:
+            ConfigError: one does, and none is configured.
+        """
+        asking = [str(invariant.id) for invariant in invariants if wants_model(invariant)]
+        return model_of(self.config, wanted_by=tuple(dict.fromkeys(asking))) if asking else None
+
+    def _earlier(self, plan: Plan, report: Report, world: LocalWorld) -> tuple[Judged, ...]:
+        from flakestorm.engine.resume import take_over  # only what resumes reads tapes
+        from flakestorm.tape.reader import Tape
 
         return take_over(
             plan,
@@ -238,29 +278,49 @@ class Project:
             world,
             agent=_in_words(self.config),
             visible=self._visible,
+            elsewhere=self._elsewhere,
         )
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether somebody else starts the agent."""
+        return self.config.agent.type == "http" and not self.config.agent.start
 
     @property
     def _visible(self) -> tuple[str, ...]:
         return tuple(self.config.boundary.tools)
 
+    def _hub(self) -> Hub:
+        return Hub(stores=(STORE, Path(self.config.folder, STORE)))
+
     async def _judge(
-        self, plan: Plan, gate: Gate, options: Options, seed: int, world: _World, earlier: tuple[Judged, ...]
+        self,
+        plan: Plan,
+        gate: Gate,
+        options: Options,
+        seed: int,
+        world: LocalWorld,
+        earlier: tuple[Judged, ...],
+        hub: Hub,
     ) -> Report:
-        hub = Hub()
         concurrency = options.concurrency or self.config.advanced.concurrency
         agent = make_agent(self.config, hub, concurrency=concurrency)
+        model = self._judges_by(plan.invariants)
+        adviser = _client(model) if model is not None else None
         runner = Runner(
             agent=agent,
             boundary=hub,
             executor=LocalExecutor(),
             world=world,
             seed=seed,
-            tools=self._tools(plan),
+            tools=tools_of(self.config, *plan.scenarios),
             listener=options.listener,
             concurrency=concurrency,
             reproduce=self._reproduce,
             visible=self._visible,
+            adviser=adviser,
+            limit_ms=self.config.agent.timeout,
+            elsewhere=self._elsewhere,
         )
         campaign = Campaign(
             plan,
@@ -273,7 +333,7 @@ class Project:
             earlier=earlier,
         )
         interrupted = False
-        with _interruptible() as signals:
+        with interruptible() as signals:
             try:
                 await campaign.execute()
             except asyncio.CancelledError:
@@ -281,36 +341,22 @@ class Project:
                     raise
                 interrupted = True
             finally:
+                if adviser is not None:
+                    await adviser.close()
                 await agent.close()
                 await hub.close()
+        if hub.borrowed and concurrency > 1 and len(plan.trials) > 1:
+            campaign.note(f"the agent is behind the gateway at {hub.borrowed}, and its runs took turns")
         report = campaign.report(interrupted=interrupted)
         options.listener(Finished(report))
         return report
-
-    def _tools(self, plan: Plan) -> list[tuple[str, str]]:
-        """Names for plain HTTP tools: `boundary.tools`, then the faults that name a tool and say where it is.
-
-        Those of the whole config, whatever is run of it, so that a site has one name everywhere.
-        """
-        named = list(self.config.boundary.tools.items())
-        matrix = self.config.contract.chaos_matrix if self.config.contract else []
-        everything = [*plan.scenarios, *matrix, *self.config.chaos_matrix, *filter(None, [self.config.chaos])]
-        named += [
-            (fault.tool, fault.match_url)
-            for chaos in everything
-            for fault in chaos.tool_faults
-            if fault.match_url is not None and not set(fault.tool) & set("*?[")
-        ]
-        return list(dict.fromkeys(named))
 
     def _all_invariants(self) -> list[Invariant]:
         """The contract's invariants and the top-level ones; of two that are the same, one."""
         own = self.config.contract.invariants if self.config.contract else []
         ids = {invariant.id for invariant in own}
         top = [
-            i.model_copy(update={"id": f"{i.id} (top level)"}) if i.id in ids else i
-            for i in self.config.invariants
-            if i not in own
+            replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in self.config.invariants if i not in own
         ]
         return [*own, *top]
 
@@ -327,104 +373,27 @@ class Project:
         return shlex.join(words)
 
 
-class _World:
-    """The engine's clock and places."""
-
-    def __init__(self, tapes: Path) -> None:
-        self._tapes = tapes
-        try:
-            tapes.mkdir(parents=True, exist_ok=True)  # before anything is run: a run without its tape is lost
-        except OSError as error:
-            raise Misuse(f"tapes cannot be written to {tapes}: {error.strerror}") from error
-
-    def monotonic(self) -> float:
-        return time.perf_counter()
-
-    def now(self) -> str:
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    @contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
-        """By an alarm, which only the main thread of a POSIX system can set; elsewhere there is no limit."""
-        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-            yield
-            return
-
-        def ring(*_: object) -> None:
-            raise TimeoutError(f"took longer than {seconds:g} s")
-
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-
-    def tape_path(self, run: str) -> Path:
-        return self._tapes / f"{run}.tape"
-
-
-SAME_INTERRUPTION_S = 1.0
-"""Keys are pressed twice, and wrappers pass on what the terminal has sent already: so long it is one interruption."""
-
-
-@contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """While entered, the first SIGINT or SIGTERM cancels the current task and is noted.
-
-    More of them within `SAME_INTERRUPTION_S` are ignored, even after this was left, so that the report of what had
-    finished can be written. A later one is obeyed at once. Only the main thread gets signals; in any other one nothing
-    is changed.
-    """
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-    loop, cancel = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task()).cancel
-    caught = (signal.SIGINT, signal.SIGTERM)
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in caught}
-    obeyed: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    patient_until_s = 0.0
-
-    def interrupt(number: int) -> None:
-        nonlocal patient_until_s
-        patient_until_s = time.monotonic() + SAME_INTERRUPTION_S
-        seen.append(number)
-        for each in caught:
-            loop.remove_signal_handler(each)
-            signal.signal(each, again)  # works when the loop does not
-        cancel()
-
-    def again(number: int, _: object) -> None:
-        if time.monotonic() >= patient_until_s:
-            signal.signal(number, obeyed[number])
-            signal.raise_signal(number)
-
-    for number in caught:
-        loop.add_signal_handler(number, interrupt, number)
-    try:
-        yield seen
-    finally:
-        obeyed.update(before)
-        for number in () if seen else caught:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
-
-
-def _report_in(file: Path) -> Report:
+def _report_in(resume: Path | Report) -> Report:
+    if isinstance(resume, Report):
+        return resume
     from flakestorm.reports.document import read_json  # only what resumes reads reports
 
-    return read_json(file)
+    return read_json(resume)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     """uvloop where there is one."""
     try:
         import uvloop
     except ImportError:  # pragma: no cover -- platforms without uvloop
         return asyncio.new_event_loop
     return uvloop.new_event_loop
+
+
+def _client(model: Model) -> Adviser:
+    from flakestorm.models.client import ModelClient  # few contracts ask a model
+
+    return ModelClient(model)
 
 
 def _in_words(config: Config) -> str:

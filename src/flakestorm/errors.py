@@ -11,6 +11,7 @@ The first question a reader has is *whose fault is it*, so that is how the tree 
     │   └── TapeDamaged         a tape cannot be read: not a tape, cut short, edited, too new
     └── WorldFailed             the world failed
         ├── AgentUnreachable    the agent under test could not be started or reached
+        ├── ModelFailed         the config's own model (a judge's) gave no answer
         └── CallFailed          a call across the boundary broke: timed out, reset or refused
 
 Exit codes follow the same split: `Misuse` and `TapeError` end a command with 2, `AgentUnreachable` with 3.
@@ -30,6 +31,7 @@ __all__ = [
     "FlakestormError",
     "MissingExtra",
     "Misuse",
+    "ModelFailed",
     "StageError",
     "TapeDamaged",
     "TapeError",
@@ -96,6 +98,10 @@ class WorldFailed(FlakestormError):
 
 class AgentUnreachable(WorldFailed):
     """The agent under test could not be started or reached, so it cannot be judged."""
+
+
+class ModelFailed(WorldFailed):
+    """The model of the config, which judges, gave no answer; what it was to judge is inconclusive."""
 
 
 class CallFailed(WorldFailed):

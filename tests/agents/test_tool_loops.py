@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flakestorm.wire.classify import wire_of
+from flakestorm.wire.protocols import wire_of
 from frameworks_support import ANSWER, CHAT, FOUND, PROGRAMS, SEATS, SEATS_PATH, judge, requests_of, tool_results, world
 
 LOOP = ["llm/gpt-4o#1", "tool/search#1", "llm/gpt-4o#2", "tool/seats#1", "llm/gpt-4o#3"]

@@ -12,6 +12,7 @@ ROWS = {
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
+    "soak": ["recording nothing", "of one run", "flakestorm gateway"],
 }
 
 
@@ -31,6 +32,10 @@ def test_each_script_prints_its_rows(name: str) -> None:
         assert any(sign.isdigit() for sign in cells)
     if name == "matrix":
         assert "holds: 4 invariants x 5 scenarios x 4 prompts are judged on 20 agent runs" in lines
+    if name == "soak":
+        assert "holds: every reply was what its upstream and its client made of it" in lines
+        assert "holds: every exchange is on the tape once, with the end it had (300 of them)" in lines
+        assert "holds: no task and no socket is left" in lines
 
 
 def test_every_script_is_tested() -> None:
@@ -41,7 +46,7 @@ def test_every_script_is_tested() -> None:
 def test_an_unknown_name_is_refused() -> None:
     done = bench("matrx")
     assert done.returncode == 2
-    assert "unknown: matrx; there are startup, matrix, boundary, gateway" in done.stderr
+    assert "unknown: matrx; there are startup, matrix, boundary, gateway, soak" in done.stderr
 
 
 def test_a_quick_run_is_never_written_into_a_document(tmp_path: Path) -> None:

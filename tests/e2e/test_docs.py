@@ -1,5 +1,6 @@
 """What the README shows is executed: its config is judged, its commands and its Python run."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -7,9 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from e2e_support import PROGRAMS, clean_env, flakestorm, world
+from e2e_support import FLAKESTORM, PROGRAMS, clean_env, flakestorm, world, write_config
 from flakestorm.config import loads
+from flakestorm.config.base import keys_of
+from flakestorm.config.invariants import NEEDS
+from flakestorm.config.model import Chaos, Invariant
+from flakestorm.config.vocabulary import INVARIANT_TYPES
+from flakestorm.contracts.base import invariants
+from flakestorm.contracts.base import settings as needs
+from flakestorm.errors import Misuse
+from flakestorm.faults.base import llm_faults
+from flakestorm.faults.planned import parse_injection
+from flakestorm.faults.schedule import Schedule
+from standing_support import agent_at, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -71,6 +84,24 @@ def test_the_contract_shown_is_judged_conclusively(project) -> None:
     assert done.code == 0
 
 
+def test_the_script_for_agents_started_elsewhere_runs(project) -> None:
+    folder, env = project
+    page = (ROOT / "docs" / "how-to" / "agents-started-elsewhere.md").read_text()
+    (script,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    port = str(free_port())
+    config = yaml.safe_load((folder / "flakestorm.yaml").read_text())
+    config["agent"] = agent_at(f"http://127.0.0.1:{port}")
+    write_config(folder, **{**config, "contract": {**config["contract"], "chaos_matrix": [{"name": "calm"}]}})
+    script = script.replace("flakestorm ", f"{FLAKESTORM} ").replace("python ", f"{sys.executable} ")
+    script = script.replace("8000", port) + "kill $!; wait\n"
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env=clean_env(env), capture_output=True, text=True, check=False, timeout=90
+    )
+    assert done.returncode in (0, 143), done.stderr
+    (report,) = (folder / "reports").glob("*/report.json")
+    assert json.loads(report.read_text())["runs"][0]["calls"]["llm"] == 2, done.stdout + done.stderr
+
+
 def test_the_python_shown_runs(project) -> None:
     folder, env = project
     (script,) = blocks("python")
@@ -81,7 +112,58 @@ def test_the_python_shown_runs(project) -> None:
     assert done.stdout.startswith("pass ")
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_the_faults_that_pages_show_can_be_played(page: Path) -> None:
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+        if block.startswith("version:"):  # a whole config
+            contract = loads(block).contract
+            assert contract is not None
+            planned = [Schedule.of(scenario).planned for scenario in contract.chaos_matrix]
+        elif set(shown := yaml.safe_load(block)) <= set(keys_of(Chaos)):
+            planned = [Schedule.of(Chaos.of(shown)).planned]
+        else:  # what plug-ins bring, and other parts of a config, have tests of their own
+            continue
+        assert any(planned)
+
+
+def test_the_page_of_model_faults_has_every_mode_and_its_main_setting() -> None:
+    page = (ROOT / "docs" / "reference" / "model-faults.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*?\|([^|]*)\|$", page, re.MULTILINE))
+    assert set(rows) == set(llm_faults)
+    for mode, settings in rows.items():
+        bold = re.findall(r"\*\*`(\w+)`\*\*", settings)
+        setting = {"form": "answer" if mode == "content_filter" else "invalid_json", "drift_type": "tone_shift"}
+        if not bold:
+            with pytest.raises(Misuse, match="takes no argument"):
+                parse_injection(f"llm/m#1={mode}:9")
+            continue
+        given = setting.get(bold[0], "500")
+        spec = parse_injection(f"llm/m#1={mode}:{given}").spec
+        assert str(getattr(spec, bold[0])) == given
+        assert f"{mode}`" in README
+
+
+def test_the_page_of_invariants_has_every_type_and_its_settings() -> None:
+    page = (ROOT / "docs" / "reference" / "invariants.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*?\|([^|]*)\|$", page, re.MULTILINE))
+    assert set(rows) == set(invariants) == INVARIANT_TYPES.words
+    for name, settings in rows.items():
+        invariants.get(name)  # imported when it is asked for, and what it needs with it
+        named = re.findall(r"`(\w+)`", settings)
+        bold = re.findall(r"\*\*`(\w+)`\*\*", settings)
+        keys = set(keys_of(Invariant))
+        assert set(named) <= keys, name
+        assert bold == [need.rstrip("_") for need in needs[name]] == list(NEEDS.get(name, ())), name
+        assert f"`{name}`" in README
+    for block in re.findall(r"```yaml\n(invariants:.*?)```", page, re.DOTALL):
+        for rule in yaml.safe_load(block)["invariants"]:
+            assert Invariant.of(rule).type in rows
+
+
 def test_links_to_files_lead_somewhere() -> None:
-    for page in [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]:
+    for page in [
+        *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+        *ROOT.glob("docs/**/*.md"),
+    ]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e_support import FLAKESTORM, PROGRAMS, clean_env, flakestorm, sdk_agent, world, write_config
+from e2e_support import FLAKESTORM, PROGRAMS, clean_env, flakestorm, sdk_agent, wait_until, world, write_config
 from upstream import Gate, Upstream, document, sse, text
 
 CONTRACT = {
@@ -210,17 +210,6 @@ def fine():
     from upstream import openai_chat
 
     return openai_chat("fine")
-
-
-def wait_until(condition) -> None:
-    """Wait for something another process does; a stuck test is ended by the deadline."""
-    import threading
-    import time
-
-    deadline, tick = time.monotonic() + 60, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        tick.wait(0.02)
 
 
 def test_a_command_agent_that_never_ends_is_stopped_with_its_children(tmp_path) -> None:

@@ -182,7 +182,7 @@ def test_an_untouched_run_sends_every_byte_as_the_agent_wrote_it(up: Upstream, s
     _, sent = ask(up, run, sdk, stream=stream)
 
     assert sent == untouched == [exchange.body for exchange in run.exchanges]
-    assert (run.fired, run.ledger.matched) == ([], set())
+    assert (run.fired, run.ledger.matched) == ([], {})
 
 
 @pytest.mark.parametrize("sdk", AGENTS)

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from flakestorm.config.model import Config
 from flakestorm.core.pipeline import Interceptor
@@ -23,6 +24,7 @@ current_line: ContextVar[str | None] = ContextVar("current_line", default=None)
 class FakeLine:
     def __init__(self, run: str = "r-0001", *, calls: int = 0) -> None:
         self.run, self.calls = run, calls
+        self.remarks: list[str] = []
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -41,6 +43,7 @@ class FakeChannel:
         self.bound: str | None = None
         self.runs: list[str] = []
         self.closed = False
+        self.quiet = True
 
     @contextmanager
     def bind(self, line: FakeLine) -> Iterator[None]:
@@ -52,6 +55,9 @@ class FakeChannel:
             yield
         finally:
             self.bound = None
+
+    async def settled(self, *, gone: bool = False) -> bool:
+        return self.quiet
 
     def close(self) -> None:
         self.closed = True
@@ -73,6 +79,7 @@ class FakeBoundary:
         self.held: list[FakeTool] = []
         self.channels: list[FakeChannel] = []
         self.envs: list[Mapping[str, str]] = []
+        self.shared: FakeChannel | None = None
 
     @property
     def tools(self) -> list[str]:
@@ -82,13 +89,16 @@ class FakeBoundary:
         self.held.append(FakeTool(name, function, pairs=pairs))
         return self.held[-1]
 
-    def line(self, run: str, pipeline: Interceptor | None = None) -> FakeLine:
+    def line(self, run: str, pipeline: Interceptor | None = None, clock: object = None) -> FakeLine:
         return FakeLine(run)
 
     async def channel(self, env: Mapping[str, str]) -> FakeChannel:
         self.envs.append(env)
         self.channels.append(FakeChannel(len(self.channels)))
         return self.channels[-1]
+
+    async def standing(self) -> FakeChannel | None:
+        return self.shared
 
     async def close(self) -> None:
         pass
@@ -97,12 +107,8 @@ class FakeBoundary:
 def config(folder: Path, *, retries: int = 0, **agent: Any) -> Config:
     """A configuration with this agent block. `timeout` may be shorter than a user may ask for, to keep tests quick."""
     timeout = agent.pop("timeout", 30000)
-    made = Config.model_validate(
-        {"version": "2.0", "agent": agent, "golden_prompts": ["hello"], "advanced": {"retries": retries}}
-    )
-    made = made.model_copy(update={"agent": made.agent.model_copy(update={"timeout": timeout})})
-    made._folder = str(folder)
-    return made
+    made = Config.of({"version": "2.0", "agent": agent, "golden_prompts": ["hello"], "advanced": {"retries": retries}})
+    return replace(made, agent=replace(made.agent, timeout=timeout)).at(str(folder))
 
 
 @asynccontextmanager

@@ -29,5 +29,5 @@ def complaints(extra: str, *, variables: Mapping[str, str] | None = None) -> lis
 def refused(values: Mapping[str, Any], model: type[Any]) -> str:
     """The text of the error with which a model refuses these values."""
     with pytest.raises(ValueError) as caught:
-        model(**values)
+        model.of(values)
     return str(caught.value)

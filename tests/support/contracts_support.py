@@ -19,7 +19,7 @@ GONE = AgentError("unreachable", "connection refused on 127.0.0.1:9")
 
 
 def inv(type_: str = "contains", **settings: Any) -> Invariant:
-    return Invariant.model_validate({"type": type_, "id": settings.pop("id", type_), **settings})
+    return Invariant.of({"type": type_, "id": settings.pop("id", type_), **settings})
 
 
 def said(output: str, **more: Any) -> RunView:
@@ -49,6 +49,17 @@ def asks_for(*tools: tuple[str, dict[str, Any]]) -> Exchange:
     reply = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     recorded = Recorded(200, (("content-type", "application/json"),), chunks=[json.dumps(reply).encode()])
     return Exchange(Site("llm", "gpt-4o", 1), wire="openai_chat", reply=recorded)
+
+
+def tells(*results: tuple[str, str], n: int = 2, **more: Any) -> Exchange:
+    """A model request, in OpenAI's words, that tells these results (tool, text) of the calls `asks_for` asked for."""
+    asked = [
+        {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for i, (name, _) in enumerate(results)
+    ]
+    told = [{"role": "tool", "tool_call_id": f"call_{i}", "content": text} for i, (_, text) in enumerate(results)]
+    body = {"model": "gpt-4o", "messages": [{"role": "assistant", "tool_calls": asked}, *told]}
+    return Exchange(Site("llm", "gpt-4o", n), wire="openai_chat", body=json.dumps(body).encode(), **more)
 
 
 OUTCOMES: dict[str, Verdict] = {"p": passed("kept"), "f": failed("broken"), "i": inconclusive("unknown")}

@@ -2,9 +2,12 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +69,14 @@ def flakestorm(folder: Path, *args: str, env: Mapping[str, str] | None = None, r
     return Done(done.returncode, done.stdout, done.stderr, found)
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something another process does; a stuck test is ended by the deadline."""
+    deadline, tick = time.monotonic() + 60, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        tick.wait(0.02)
+
+
 def write_config(folder: Path, **blocks: Any) -> Path:
     """A version 2.0 config with these blocks and a golden prompt."""
     config = {"version": "2.0", "golden_prompts": ["a flight to Oslo"], **blocks}
@@ -89,9 +100,9 @@ def _anthropic(request: Request) -> Canned:
 
 
 @contextmanager
-def world() -> Iterator[Upstream]:
+def world(tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
     """Both model providers, which ask for `search` once and then answer, and the search service itself."""
-    with Upstream() as up:
+    with Upstream(tls=tls) as up:
         up.reply("/v1/chat/completions", _openai)
         up.reply("/v1/messages", _anthropic)
         up.reply("/search", document({"flights": 3}))

@@ -4,22 +4,24 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from flakestorm.config.model import Invariant, Scenario
+from flakestorm.config.model import Invariant, Scenario, ToolFault
 from flakestorm.contracts.base import RunView
 from flakestorm.core.answer import Answer
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Interceptor, drive
 from flakestorm.core.site import Site
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.runner import Judged, judged
+from flakestorm.errors import CallFailed
 
 SEARCH = Site("tool", "search", 1)
 
 
 def scenario(name: str, *tools: str, probability: float | None = None) -> Scenario:
-    faults = [{"tool": tool, "mode": "error", "probability": probability} for tool in tools]
+    faults = [ToolFault(tool=tool, mode="error", probability=probability) for tool in tools]
     return Scenario(name=name, tool_faults=faults)
 
 
@@ -29,7 +31,7 @@ def run_of(trial: Trial, output: str = "fine", *, fired: bool = True, seen: Sequ
     ledger = Ledger(planned=len(trial.scenario.tool_faults), tools_planned=len(trial.scenario.tool_faults))
     for index, fault in enumerate(trial.scenario.tool_faults):
         if fault.tool in seen:
-            ledger.matched.add(index)
+            ledger.matched[index] += 1
             if fired:
                 ledger.fired.append(Firing(Site("tool", fault.tool, 1), fault.mode, "tool", fault=index))
     view = RunView(trial.text, output, scenario=trial.scenario.name, chaos=chaos, ledger=ledger)
@@ -58,8 +60,9 @@ def says(text: str, *, name: str = "says", **more: object) -> Invariant:
 
 
 class FakeLine:
-    def __init__(self, run: str, pipeline: Interceptor) -> None:
-        self.run, self.pipeline, self.calls = run, pipeline, 0
+    def __init__(self, run: str, pipeline: Interceptor, clock: Clock) -> None:
+        self.run, self.pipeline, self.calls, self.clock = run, pipeline, 0, clock
+        self.remarks: list[str] = []
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -68,15 +71,19 @@ class FakeLine:
 
 class FakeBoundary:
     tools: Sequence[str] = ()
+    borrowed = ""
 
     def tool(self, name: str, function: Callable[..., object], *, pairs: bool = False) -> None:
         raise AssertionError("no functions are held here")
 
-    def line(self, run: str, pipeline: Interceptor) -> FakeLine:
-        return FakeLine(run, pipeline)
+    def line(self, run: str, pipeline: Interceptor, clock: Clock) -> FakeLine:
+        return FakeLine(run, pipeline, clock)
 
     async def channel(self, env: object) -> None:
         raise AssertionError("nothing is launched here")
+
+    async def standing(self) -> None:
+        return None
 
     async def close(self) -> None:
         pass
@@ -101,7 +108,10 @@ class FakeAgent:
             self.reached += 1
             return Reply(200, body=b'{"hits": 3}')
 
-        reply = drive(line.pipeline(Call("GET", "http://tools/search")), world, lambda _: None)
+        try:
+            reply = drive(line.pipeline(Call("GET", "http://tools/search")), world, lambda _: None)
+        except CallFailed:
+            return Answer("search does not answer", latency_ms=1.0)
         return Answer("found 3" if reply.status == 200 else "search is unavailable", latency_ms=1.0)
 
     async def close(self) -> None:
@@ -128,6 +138,8 @@ class Stopped(BaseException):
 
 
 class FakeWorld:
+    skips = True
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.ticks = folder, 0.0
 

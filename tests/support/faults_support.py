@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import flakestorm.faults.planned  # noqa: F401 -- it brings all the modes
+from flakestorm.config.model import LlmFault
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.choices import Choices
 from flakestorm.core.pipeline import Interceptor, drive
 from flakestorm.core.site import Site
 from flakestorm.core.stream import pump
-from flakestorm.faults.base import Scene
+from flakestorm.faults.base import Scene, llm_faults
 
 JSON = (("content-type", "application/json"),)
 SSE = (("content-type", "text/event-stream"),)
@@ -52,6 +55,15 @@ def llm_call(name: str = "gpt-4o", n: int = 1, wire: str = "openai_chat", body: 
     """A call to a model, as the classify stage leaves it."""
     url = "https://api.openai.com/v1/chat/completions"
     return Call("POST", url, JSON, body, kind="llm", name=name, wire=wire, site=Site("llm", name, n))
+
+
+def llm_fault(
+    fired: list[str], mode: str, *, seed: int = 1, idle: list[str] | None = None, **settings: object
+) -> Interceptor:
+    """A model fault of these settings, ready for one call; `idle` collects why it did nothing."""
+    spec = LlmFault(mode=mode, **settings)  # type: ignore[arg-type]
+    where = scene(fired, Site("llm", "m", 1), seed)
+    return llm_faults.get(mode)(spec, where if idle is None else replace(where, idle=idle.append))
 
 
 def scene(fired: list[str], site: Site | None = None, seed: int = 1) -> Scene:

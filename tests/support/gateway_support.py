@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from flakestorm.boundary.channel import Channel, open_channel
 from flakestorm.boundary.gateway import Gateway
+from flakestorm.boundary.intercept import interception
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.pipeline import Flow, Interceptor, chain
@@ -111,14 +112,15 @@ class Held:
 
 
 @asynccontextmanager
-async def held(*stages: Interceptor, bound: bool = True, **env: str) -> AsyncIterator[Held]:
+async def held(*stages: Interceptor, bound: bool = True, intercept: bool = False, **env: str) -> AsyncIterator[Held]:
     """A running gateway. The stages stand outside the watch, so it sees what the world said.
 
     Args:
         bound: whether a crossing is bound for the whole time.
+        intercept: whether the gateway looks into tunnels.
         env: the agent's own environment, which names the upstreams.
     """
-    gateway, watch = Gateway(), Watch()
+    gateway, watch = Gateway(interception=interception() if intercept else None), Watch()
     await gateway.start()
     try:
         channel = open_channel(gateway, env, {})

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 server = MCPServer("weather", log_level="ERROR")
 released = asyncio.Event()
+paid: list[str] = []
 
 
 class Weather(BaseModel):
@@ -42,6 +43,19 @@ def echo(text: str) -> str:
 def weather(city: str) -> Weather:
     """Structured content with a free text in it."""
     return Weather(city=city, degrees=21)
+
+
+@server.tool()
+def pay(order: str) -> str:
+    """Does something that is not to be done twice."""
+    paid.append(order)
+    return f"paid {order} ({len(paid)})"
+
+
+@server.tool()
+def payments(order: str) -> int:
+    """How often that was done."""
+    return paid.count(order)
 
 
 @server.tool()

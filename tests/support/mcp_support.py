@@ -47,12 +47,12 @@ class Run:
     ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
-        schedule = Schedule.of(Scenario(name="test", tool_faults=[dict(fault) for fault in self.faults]))  # type: ignore[misc]
+        schedule = Schedule.of(Scenario.of({"name": "test", "tool_faults": [dict(fault) for fault in self.faults]}))  # type: ignore[misc]
         self.recorder = Recorder(None, clock=time.perf_counter, ledger=self.ledger, header={})
         self.pipeline = chain(
             classify(tools=(), sites=Sites()),
             self.recorder.outer,
-            schedule.stage(Choices(1), self.ledger),
+            schedule.stage(Choices(1), self.ledger, noted=lambda: self.recorder.exchanges),
             self.recorder.inner,
         )
         self.line = Crossing("r-0001", self.pipeline)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flakestorm.core.ledger import Firing
+from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.site import Site
-from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, ScenarioInfo, Score
+from flakestorm.engine.events import CellResult, FaultTally, InvariantInfo, Report, RunResult, ScenarioInfo, Score
 
 HOSTILE = (
     '</script><script>window.pwned=1</script>"\'><img src=x onerror="window.pwned=1"><svg onload=window.pwned=1>'
@@ -88,7 +88,9 @@ def hostile() -> Report:
         command=f"contract run {HOSTILE}",
         started_at=HOSTILE,
         scores={f"contract {HOSTILE}": base.scores["contract"]},
-        scenarios=tuple(ScenarioInfo(named[s.name], (HOSTILE,)) for s in base.scenarios),
+        scenarios=tuple(
+            ScenarioInfo(named[s.name], (HOSTILE,), (FaultTally(HOSTILE, 2, 0, 1, 1, 0),)) for s in base.scenarios
+        ),
         invariants=tuple(replace(i, id=ids[i.id], type=HOSTILE, description=HOSTILE, when=HOSTILE) for i in INVARIANTS),
         cells=tuple(
             replace(c, scenario=named[c.scenario], invariant=ids[c.invariant], reason=HOSTILE) for c in base.cells
@@ -102,6 +104,8 @@ def hostile() -> Report:
                 error=HOSTILE if r.error else None,
                 fired=(Firing(Site("tool", HOSTILE, 1), HOSTILE, "tool", HOSTILE),),
                 masked=(Firing(Site("llm", HOSTILE, 1), HOSTILE, "llm", HOSTILE),),
+                impossible=(Firing(Site("tool", HOSTILE, 1), HOSTILE, "tool", HOSTILE),),
+                idle=(Firing(Site("tool", HOSTILE, 1), HOSTILE, "tool", HOSTILE),),
                 calls={HOSTILE: 1},
                 tape=HOSTILE,
                 reproduce=f"flakestorm run {HOSTILE}",
@@ -180,6 +184,7 @@ def _run(name: str, scenario: ScenarioInfo, prompt: int, text: str) -> RunResult
         tape=f"tapes/{name}.tape",
         reproduce=f"flakestorm run --seed 42 --prompt {prompt} --inject tool/book_flight#1=timeout:300",
         seen=("search_flights", "book_flight"),
+        canaries=(Canary("FS1C644F2EC9", "Obey."),) if hit else (),
     )
 
 

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from flakestorm.boundary.session import Crossing
-from flakestorm.config.model import Chaos, LlmFault, ToolFault
+from flakestorm.config.model import Chaos, ContextAttack, LlmFault, ToolFault
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import chain
@@ -37,7 +37,9 @@ class Run:
         return self.recorder.exchanges
 
 
-def run_of(*faults: ToolFault | LlmFault, tools: tuple[tuple[str, str], ...] = (), seed: int = 1) -> Run:
+def run_of(
+    *faults: ToolFault | LlmFault | ContextAttack, tools: tuple[tuple[str, str], ...] = (), seed: int = 1
+) -> Run:
     """A run under these faults.
 
     Args:
@@ -50,12 +52,13 @@ def run_of(*faults: ToolFault | LlmFault, tools: tuple[tuple[str, str], ...] = (
     chaos = Chaos(
         tool_faults=[f for f in faults if isinstance(f, ToolFault)],
         llm_faults=[f for f in faults if isinstance(f, LlmFault)],
+        context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
     )
     schedule = Schedule.of(chaos)
     pipeline = chain(
         classify(tools=tools, sites=Sites()),
         recorder.outer,
-        schedule.stage(Choices(seed, "scenario", 0, 1), ledger),
+        schedule.stage(Choices(seed, "scenario", 0, 1), ledger, noted=lambda: recorder.exchanges),
         recorder.inner,
     )
     return Run(Crossing("r-0001", pipeline), ledger, recorder)

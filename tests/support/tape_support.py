@@ -54,7 +54,7 @@ class Run:
         self.clock, self.ledger = Clock(), Ledger()
         self.recorder = Recorder(path, clock=self.clock, ledger=self.ledger, header={"run": "r-1", "input": "to Oslo"})
         schedule = faults or Schedule()
-        middle = (schedule.stage(Choices(1), self.ledger), *stages)
+        middle = (schedule.stage(Choices(1), self.ledger, noted=lambda: self.recorder.exchanges), *stages)
         self.stage = chain(self.recorder.outer, *middle, self.recorder.inner)
 
     def cross(self, call: Call, send: Callable[[Call], Reply]) -> Reply:

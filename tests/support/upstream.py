@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,6 +125,7 @@ class Upstream:
 
     requests: list[Request] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,7 +157,7 @@ class Upstream:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def connections(self) -> int:
@@ -199,6 +201,8 @@ class _Server(ThreadingHTTPServer):
         self._open: set[socket.socket] = set()
         self.resetting: set[socket.socket] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
+        if upstream.tls is not None:  # the handshake is for the connection's own thread
+            self.socket = upstream.tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._changed:

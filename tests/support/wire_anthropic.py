@@ -115,6 +115,6 @@ EDITS = st.builds(
     max_tokens=st.none() | st.integers(0, 3),
     text=st.sampled_from([None, str.upper, lambda _: ""]),
     drop_tool_calls=st.booleans(),
-    finish=st.sampled_from([None, "length", "stop"]),
+    finish=st.sampled_from([None, "length", "stop", "refusal", "content_filter"]),
 )
 """Edits of every kind."""

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
-from flakestorm.wire.base import Edit, Said, Wire
-from flakestorm.wire.classify import wire_of
+from flakestorm.wire.base import Edit, Said, ToolCall, Wire
+from flakestorm.wire.protocols import wire_of
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 WIRE_OF_API = {
@@ -53,7 +53,10 @@ class Recorded:
     @property
     def edits(self) -> bool:
         """Whether its wire can change what it says."""
-        return self.wire.name not in ("bedrock_invoke", "embeddings") and self.reply.headers[0][1] != EVENT_STREAM
+        return (
+            self.wire.name not in ("bedrock_invoke", "embeddings", "completions")
+            and self.reply.headers[0][1] != EVENT_STREAM
+        )
 
 
 @cache
@@ -126,7 +129,8 @@ def fixtures() -> tuple[Recorded, ...]:
         body = b"".join(_framed(line, name) for line in lines) if streamed else text.encode()
         if streamed and name == "openai_chat":
             body += b"data: [DONE]\n\n"
-        call = Call("POST", "https://provider.test/v1/chat/completions")
+        asked = "models/m:streamGenerateContent?alt=sse" if name == "gemini" and streamed else "chat/completions"
+        call = Call("POST", f"https://provider.test/v1/{asked}")
         found.append(Recorded(str(path.relative_to(root / "packages")), wire, call, 200, streamed, body))
     return tuple(found)
 
@@ -185,7 +189,10 @@ EDITS = {
     "cut at once": Edit(max_tokens=0),
     "mapped": Edit(text=str.upper),
     "silent": Edit(text=lambda _: "", drop_tool_calls=True, finish="stop"),
-    "refusing": Edit(text=lambda _: "I cannot do that.", drop_tool_calls=True, finish="stop"),
+    "refused": Edit(text=lambda _: "I cannot do that.", drop_tool_calls=True, finish="refusal"),
+    "filtered": Edit(max_tokens=4, finish="content_filter"),
+    "asking otherwise": Edit(calls=lambda call: ToolCall(call.id, f"other_{call.name}", '{"n": 1, "what": "words"}')),
+    "breaking off": Edit(calls=lambda call: replace(call, arguments='{"n": 1, "what": "wor')),
 }
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
-from flakestorm.wire.base import Edit, Wire
-from flakestorm.wire.classify import WIRES
+from flakestorm.wire.base import Edit, ToolCall, Wire
+from flakestorm.wire.protocols import wires
 from flakestorm.wire.shape import parse
 from flakestorm.wire.sse import events
 from wire_support import DATA, Recorded, hostile_json, recorded
@@ -41,6 +41,7 @@ KEYS = {
     ),
     "embeddings": "input model usage prompt_tokens error message data embedding object",
     "bedrock_invoke": "message content",
+    "completions": "prompt messages message model stream error id",
 }
 """The words of each protocol. (The other two have tests of their own.)"""
 TYPES = [
@@ -49,13 +50,16 @@ TYPES = [
     *("response.function_call_arguments.delta", "response.function_call_arguments.done", "response.failed", "error"),
     *("message", "output_text", "function_call", "custom_tool_call", "function_call_output", "completed"),
 ]
-WIRE = {wire.name: wire for wire in WIRES}
+WIRE = {wire.name: wire for wire in wires()}
 EDITS = st.builds(
     Edit,
     max_tokens=st.none() | st.integers(0, 3),
     text=st.sampled_from([None, str.upper, lambda _: "", lambda _: "new words"]),
     drop_tool_calls=st.booleans(),
-    finish=st.sampled_from([None, "length", "stop"]),
+    calls=st.sampled_from(
+        [None, lambda call: ToolCall(call.id, "other", '{"a":1}'), lambda call: ToolCall("", "", "{")]
+    ),
+    finish=st.sampled_from([None, "length", "stop", "refusal", "content_filter"]),
 )
 SHELLS = {
     "gemini": lambda value: {"candidates": [{"content": {"parts": [value]}}, value]},
@@ -118,6 +122,7 @@ URLS = {
     "openai_responses": "https://o.test/v1/responses",
     "embeddings": "https://o.test/v1/embeddings",
     "bedrock_invoke": "https://bedrock.test/model/m/invoke",
+    "completions": "https://o.test/v1/completions",
 }
 
 

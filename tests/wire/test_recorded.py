@@ -7,7 +7,7 @@ import pytest
 from flakestorm.core.call import Reply
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit
-from flakestorm.wire.classify import WIRES
+from flakestorm.wire.protocols import wires
 from flakestorm.wire.sse import DONE, Parser, events
 from wire_support import DATA, Fired, Recorded, arguments_sha, cassettes, chunked, edit_bytes, fixtures, recorded, sha
 
@@ -78,7 +78,7 @@ def test_a_reply_of_which_the_index_states_nothing_is_read_all_the_same(exchange
 
 @pytest.mark.parametrize("exchange", cassettes(), ids=ids)
 def test_a_request_is_recognised_by_its_own_wire_alone_and_names_its_model(exchange: Recorded) -> None:
-    assert [wire.name for wire in WIRES if wire.recognises(exchange.call)] == [exchange.wire.name]
+    assert [wire.name for wire in wires() if wire.recognises(exchange.call)] == [exchange.wire.name]
     model = exchange.wire.model_of(exchange.call)
     assert model
     asked = exchange.wire.asked(exchange.call.body)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flakestorm.core.call import Headers, Reply
 from flakestorm.core.stream import pump, read
 from flakestorm.wire.base import Edit, Wire
-from flakestorm.wire.classify import WIRES, wire_of
+from flakestorm.wire.protocols import wire_of, wires
 from flakestorm.wire.sse import events
 from wire_ollama import chat, streamed
 from wire_support import DATA, Fired, chunked, recorded
@@ -27,7 +27,12 @@ OLLAMA = [
     chat("I will look.", ("weather", {"city": "Paris"}), ("news", {})),
 ]
 Stream = tuple[Wire, Headers, bytes]
-EDITS = [Edit(max_tokens=3), Edit(text=str.upper, max_tokens=9), Edit(text=lambda _: "No.", drop_tool_calls=True)]
+EDITS = [
+    Edit(max_tokens=3),
+    Edit(text=str.upper, max_tokens=9),
+    Edit(text=lambda _: "No.", drop_tool_calls=True, finish="refusal"),
+    Edit(max_tokens=3, finish="content_filter"),
+]
 NO_CHANGE = [{"max_tokens": 10**6}, {"text": str}, {"text": str, "max_tokens": 10**6, "finish": "length"}]
 
 
@@ -53,7 +58,7 @@ def streams(name: str) -> list[Stream]:
     return found
 
 
-STREAMING = [wire.name for wire in WIRES if wire.name not in ("bedrock_invoke", "embeddings")]
+STREAMING = [wire.name for wire in wires() if wire.name not in ("bedrock_invoke", "embeddings", "completions")]
 
 
 def each_wire(test: Callable[..., None]) -> Callable[..., None]:

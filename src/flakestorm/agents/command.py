@@ -71,7 +71,9 @@ class CommandAgent:
             channel = await self._boundary.channel(env)
             try:
                 with channel.bind(line):
-                    return await self._run(prompt, port, {**env, **channel.env})
+                    answer = await self._run(prompt, port, {**env, **channel.env})
+                    await channel.settled(gone=True)
+                    return answer
             except AgentUnreachable as error:
                 return Answer(error=AgentError("unreachable", str(error)))
             finally:

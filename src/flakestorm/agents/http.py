@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-import aiohttp
-
-from flakestorm.agents.instances import Instance, Instances
+from flakestorm.agents.client import ExchangeFailed, Response, exchange
 from flakestorm.agents.reading import ResponsePath, excerpt, read_body
 from flakestorm.agents.ready import address, listening
 from flakestorm.agents.request import Request, RequestTemplate
 from flakestorm.agents.reset import Reset
-from flakestorm.agents.session import new_session
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
-from flakestorm.engine.ports import Boundary, Line
+from flakestorm.core.call import header
+from flakestorm.engine.ports import Boundary, Channel, Line
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
+from flakestorm.wire.encoding import decode_body
+
+if TYPE_CHECKING:
+    from flakestorm.agents.instances import Instance, Instances
 
 __all__ = ["HttpAgent"]
 
@@ -36,7 +39,8 @@ class HttpAgent:
     """An agent behind `agent.endpoint`.
 
     With `agent.start` it is launched, one instance per concurrent run (see `Instances`), and its calls cross on the
-    run's line. Without, it is asked where it is, and sends its traffic through a gateway of its own.
+    run's line. Without, it is asked where it is. If a standing gateway is found, its calls through that cross on the
+    run's line, one run at a time: nothing tells the calls of two runs of one agent apart.
 
     Transport failures before any reply are tried again up to `advanced.retries` times: nobody listened, or the
     connection was closed without an answer and without the agent having called anything. An agent that had begun to
@@ -63,8 +67,10 @@ class HttpAgent:
         self._template = RequestTemplate(agent)
         self._path = None if agent.response_path is None else ResponsePath(agent.response_path)
         self._reset = Reset(agent, Path(config.folder).absolute())
-        self._session: aiohttp.ClientSession | None = None
+        self._started = False
         self._instances: Instances | None = None
+        self._channel: Channel | None = None
+        self._turn = asyncio.Lock()
         for name, value in agent.headers.items():
             if any(control in name + value for control in "\r\n\0"):
                 raise ConfigError("header names and values cannot contain line breaks", key=f"agent.headers.{name}")
@@ -81,23 +87,25 @@ class HttpAgent:
             AgentUnreachable: it could not be launched, or nobody listens; the message says what to do.
             ConfigError: `start`, `ready` or `{port}` cannot be used as they are.
         """
-        if self._session is not None:
+        if self._started:
             return
-        self._session = new_session()
         try:
             await self._reset.start()
-            await self._start(self._session)
+            await self._start()
         except BaseException:
             await self.close()
             raise
+        self._started = True
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run, reset included."""
         request = self._template.render(prompt)
         async with self._reset.turn(instances=self._instances is not None):
+            if self._channel is not None:
+                async with self._turn:
+                    return await self._ask_elsewhere(request, line, self._channel.bind(line))
             if self._instances is None:
-                trouble = await self._reset(base=request.url)
-                return _unreachable(trouble) if trouble else (await self._send(request, line))[0]
+                return await self._ask_elsewhere(request, line, nullcontext())
             try:
                 instance = await self._instances.take()
             except AgentUnreachable as error:
@@ -116,15 +124,13 @@ class HttpAgent:
                 await self._instances.close()
         finally:
             await self._reset.close()
-            if self._session is not None:
-                await self._session.close()
-                self._session = self._instances = None
+            self._started, self._instances, self._channel = False, None, None
 
-    async def _start(self, session: aiohttp.ClientSession) -> None:
+    async def _start(self) -> None:
         if self._agent.start:
-            self._instances = Instances(
-                self._agent, self._boundary, folder=self._folder, size=self._concurrency, session=session
-            )
+            from flakestorm.agents.instances import Instances  # only what launches needs the means for it
+
+            self._instances = Instances(self._agent, self._boundary, folder=self._folder, size=self._concurrency)
             self._instances.give(await self._instances.take(), reusable=True)
             return
         host, port = address(self._agent.endpoint, key="agent.endpoint")
@@ -133,6 +139,14 @@ class HttpAgent:
                 f"nothing listens on {host}:{port} (agent.endpoint {self._agent.endpoint}); start the agent first, "
                 "or give agent.start and flakestorm launches it"
             )
+        self._channel = await self._boundary.standing()
+
+    async def _ask_elsewhere(self, request: Request, line: Line, held: AbstractContextManager[None]) -> Answer:
+        trouble = await self._reset(base=request.url)
+        if trouble:
+            return _unreachable(trouble)
+        with held:
+            return (await self._send(request, line))[0]
 
     async def _ask_instance(self, request: Request, instance: Instance, line: Line) -> tuple[Answer, bool]:
         trouble = await self._reset(base=instance.endpoint, port=instance.port)
@@ -165,11 +179,12 @@ class HttpAgent:
             began = time.perf_counter()
             try:
                 answer, whole = await self._send_once(request)
-            except aiohttp.ClientConnectorError as error:
-                failure = AgentError("unreachable", f"{request.url} cannot be reached: {error}")
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            except ExchangeFailed as error:
+                if error.how == "refused":
+                    failure = AgentError("unreachable", f"{request.url} cannot be reached: {error}")
+                    continue
                 dropped = True
-                failure = AgentError("crash", f"the agent closed the connection without a reply ({_said(error)})")
+                failure = AgentError("crash", f"the agent closed the connection without a reply ({error})")
                 if line.calls:
                     break
             else:
@@ -180,94 +195,77 @@ class HttpAgent:
 
     async def _send_once(self, request: Request) -> tuple[Answer, bool]:
         """One attempt. Failures before any reply are raised; later ones are the answer."""
-        if self._session is None:
+        if not self._started:
             raise Misuse("start() comes before ask()")
-        response: aiohttp.ClientResponse | None = None
         try:
             async with asyncio.timeout(self._agent.timeout / 1000):
-                response = await _follow(self._session, request)
-                async with response:
-                    body = await _read(response)
-        except aiohttp.ConnectionTimeoutError as error:
-            return _unreachable(f"{request.url} cannot be reached: {_said(error)}"), False
+                response = await _follow(request)
         except TimeoutError:
             return Answer(error=AgentError("timeout", f"no answer within {self._agent.timeout} ms")), False
-        except aiohttp.ClientError as error:
-            if response is None and isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)):
+        except ValueError as error:
+            return Answer(error=AgentError("unreachable", f"{request.url} cannot be asked: {error}")), False
+        except ExchangeFailed as error:
+            if error.how in ("refused", "dropped"):
                 raise
-            what = "the agent's reply broke off" if response is not None else "the agent's reply is not valid HTTP"
-            return Answer(error=AgentError("unreadable", f"{what}: {_said(error)}")), False
-        return self._answer(response, body), body is not None
+            if error.how == "timeout":
+                return _unreachable(f"{request.url} cannot be reached: {error}"), False
+            what = "the agent's reply broke off" if error.how == "broken" else "the agent's reply is not valid HTTP"
+            return Answer(error=AgentError("unreadable", f"{what}: {error}")), False
+        return self._answer(response), response.whole
 
-    def _answer(self, response: aiohttp.ClientResponse, body: bytes | None) -> Answer:
+    def _answer(self, response: Response) -> Answer:
         status = response.status
-        if body is None:
+        body = decode_body(response.body, response.headers)
+        if not response.whole or len(body) > BODY_LIMIT_BYTES:
             error = AgentError("unreadable", f"the reply is larger than {BODY_LIMIT_BYTES // 2**20} MB")
             return Answer(error=error, status=status)
         if status in _REDIRECTS:
-            where = response.headers.get("Location")
+            where = header(response.headers, "location")
             said = f"redirected to {excerpt(where)}; set agent.endpoint to where it answers" if where else "no Location"
-            return Answer(error=AgentError("http", f"HTTP {status} {response.reason or ''}: {said}"), status=status)
+            return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
         if status >= 400:
             said = excerpt(body, 500) if body.strip() else "no body"
-            return Answer(error=AgentError("http", f"HTTP {status} {response.reason or ''}: {said}"), status=status)
+            return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
         output = read_body(body, self._path)
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)
         return Answer(output, status=status)
 
 
-async def _follow(session: aiohttp.ClientSession, request: Request) -> aiohttp.ClientResponse:
+async def _follow(request: Request) -> Response:
     """The reply to the request, after redirects that can be followed; another redirect is the reply itself."""
     for left in reversed(range(REDIRECT_LIMIT + 1)):
-        response = await session.request(
+        response = await exchange(
             request.method,
             request.url,
-            params=request.params or None,
+            params=request.params,
             headers=request.headers,
-            data=io.BytesIO(request.body) if request.body else None,
-            allow_redirects=False,
+            body=request.body,
+            limit_bytes=BODY_LIMIT_BYTES,
         )
         onward = _onward(request, response)
         if onward is None or not left:
             break
-        response.close()
         request = replace(request, url=onward, params=())
     return response
 
 
-def _onward(request: Request, response: aiohttp.ClientResponse) -> str | None:
+def _onward(request: Request, response: Response) -> str | None:
     """Where the very same request may be sent instead, if the reply says so."""
-    if response.status not in (_REDIRECTS if request.method == "GET" else _KEEPING):
+    location = header(response.headers, "location")
+    if location is None or response.status not in (_REDIRECTS if request.method == "GET" else _KEEPING):
         return None
-    here = urlsplit(str(response.url))
+    here = urlsplit(request.url)
     try:
-        there = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+        there = urlsplit(urljoin(request.url, location))
         same = there.hostname == here.hostname and there.scheme in ("https", here.scheme)
     except ValueError:  # not a URL
         return None
-    return there.geturl() if same and "Location" in response.headers else None
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes | None:
-    """The whole body, or None if it is too large."""
-    parts: list[bytes] = []
-    room = BODY_LIMIT_BYTES
-    async for chunk in response.content.iter_any():
-        room -= len(chunk)
-        if room < 0:
-            response.close()
-            return None
-        parts.append(chunk)
-    return b"".join(parts)
+    return there.geturl() if same else None
 
 
 def _unreachable(message: str) -> Answer:
     return Answer(error=AgentError("unreachable", message))
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _since(began: float) -> float:

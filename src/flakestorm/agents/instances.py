@@ -1,8 +1,8 @@
 """Launched HTTP agents: a pool of instances, each on a port and a channel of its own.
 
 An instance serves one run at a time, because its traffic is told apart by its channel alone. For the same reason one
-whose run did not end with a whole reply is thrown away: it may still be working on the old input, and what it then
-sends would land on the next run's tape.
+whose run did not end with a whole reply is thrown away, and so is one that has calls under way when the next run is to
+begin: it may still be working on the old input, and what it then sends would land on the next run's tape.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import aiohttp
 
 from flakestorm.agents.commandline import command_line
 from flakestorm.agents.mcp import servers
@@ -54,16 +52,13 @@ class Instances:
         boundary: gives each instance its channel.
         folder: where instances run.
         size: how many may run at once; one, whatever this says, where the config fixes the port.
-        session: asks whether an instance is ready.
 
     Raises:
         ConfigError: `{port}` is used in some places and missing in others.
     """
 
-    def __init__(
-        self, agent: Agent, boundary: Boundary, *, folder: Path, size: int, session: aiohttp.ClientSession
-    ) -> None:
-        self._agent, self._boundary, self._folder, self._session = agent, boundary, folder, session
+    def __init__(self, agent: Agent, boundary: Boundary, *, folder: Path, size: int) -> None:
+        self._agent, self._boundary, self._folder = agent, boundary, folder
         self._own_ports = uses_port(agent)
         self._idle: list[Instance] = []
         self._all: set[Instance] = set()
@@ -80,7 +75,7 @@ class Instances:
         try:
             while self._idle:
                 instance = self._idle.pop()
-                if instance.program.running:
+                if instance.program.running and await instance.channel.settled():
                     return instance
                 self._discard(instance)
             return await self._launch()
@@ -140,7 +135,7 @@ class Instances:
             filled = fill_port(start, port) if isinstance(start, str) else [fill_port(part, port) for part in start]
             program = Program(command_line(filled), cwd=self._folder, env={**env, **channel.env})
             ready = fill_port(agent.ready, port) if isinstance(agent.ready, str) else agent.ready
-            await until_ready(program, ready, endpoint, self._session, limit_s=READY_LIMIT_S)
+            await until_ready(program, ready, endpoint, limit_s=READY_LIMIT_S)
         except BaseException:
             channel.close()
             if program is not None:

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from flakestorm.agents.request import RequestTemplate
 from flakestorm.config.model import Agent
 from flakestorm.core.choices import entropy_token
@@ -99,7 +101,7 @@ def answer_of(said: Any) -> Any:
 
 
 def _from_template(agent: Agent) -> MakeInput:
-    template = RequestTemplate(agent.model_copy(update={"method": "POST"}))
+    template = RequestTemplate(replace(agent, method="POST"))
 
     def make(prompt: str) -> Any:
         text = template.render(prompt).body.decode("utf-8")

@@ -6,13 +6,13 @@ use them as they are, because their clients are held where they start a server.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flakestorm.agents.environ import in_environ
 from flakestorm.config.model import Agent
 from flakestorm.errors import ConfigError
 
@@ -53,16 +53,8 @@ def handed(agent: Agent, folder: Path) -> Iterator[None]:
         folder: where command lines are to run.
     """
     mine = servers(agent, folder=None if folder == Path.cwd() else folder)
-    before = {name: os.environ.get(name) for name in mine}
-    os.environ.update(mine)
-    try:
+    with in_environ(mine):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _there(folder: Path, line: str) -> str:

@@ -2,8 +2,9 @@
 
 A program gets its own session, so a signal to its group reaches everything it started and nothing else. Two threads
 keep it, whatever the event loop is doing: one drains its output into bounded memory, so it never blocks on a full pipe;
-the other waits for its end, kills what it left behind in its group, and reaps it. The wait leaves the process
-unreaped until its group is gone, so its number cannot be given to a stranger in between.
+the other waits for its end, kills what it left behind (in its group, and by `flakestorm.agents.strays` outside it), and
+reaps it. The wait leaves the process unreaped until its group is gone, so its number cannot be given to a stranger in
+between.
 
 Three nets make sure nothing outlives flakestorm: `stop` (SIGTERM, grace, SIGKILL), which turns into SIGKILL at once
 when it is cancelled; `atexit`, for an interpreter that ends without having stopped its programs; and
@@ -31,6 +32,7 @@ from shutil import which
 
 from flakestorm.agents import warden
 from flakestorm.agents.capture import TAIL_BYTES, Capture
+from flakestorm.agents.strays import end_strays, token_of
 from flakestorm.errors import AgentUnreachable
 
 __all__ = ["Program"]
@@ -47,7 +49,7 @@ class Program:
     Args:
         argv: the program and its arguments.
         cwd: the folder it runs in.
-        env: its whole environment.
+        env: its whole environment; its FLAKESTORM_RUN is how processes are known that left the group.
         stdin: what it reads on standard input; by default there is nothing to read.
         stdout: where its output goes; by default the last 64 KB are kept.
 
@@ -71,7 +73,8 @@ class Program:
         self._ended: Future[int] = Future()
         self._ended.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel the end itself
         _alive.add(self)
-        warden.watch(self._popen.pid)
+        self._token = token_of(env)
+        warden.watch(self._popen.pid, self._token)
         drain = threading.Thread(target=self._drain, name=f"flakestorm-drain-{self.pid}", daemon=True)
         drain.start()
         threading.Thread(target=self._keep, args=(drain,), name=f"flakestorm-keep-{self.pid}", daemon=True).start()
@@ -114,7 +117,7 @@ class Program:
             raise
 
     def kill(self) -> None:
-        """SIGKILL to the whole group, without waiting for its end."""
+        """SIGKILL to the whole group, without waiting for its end, nor for that of what has left it."""
         self._grace_until = 0.0
         if self.running:
             self._signal(signal.SIGKILL)
@@ -152,7 +155,8 @@ class Program:
             while time.monotonic() < self._grace_until and drain.is_alive() and _exists(self.pid):
                 time.sleep(0.01)
             self._signal(signal.SIGKILL)
-        warden.forget(self.pid)
+        end_strays(self._token)
+        warden.forget(self.pid, self._token)
         self._gone.set()
         drain.join(_STRANGER_S)
         _alive.discard(self)

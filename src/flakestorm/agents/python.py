@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from flakestorm.agents.loading import importing_from, last_frames, load_object
+from flakestorm.agents.environ import in_environ
 from flakestorm.agents.loop import AgentLoop, Overdue
 from flakestorm.agents.mcp import handed
 from flakestorm.agents.reading import ResponsePath, read_value
@@ -21,6 +20,7 @@ from flakestorm.agents.tools import hold_tools
 from flakestorm.config.model import Agent as Settings
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
+from flakestorm.core.loading import importing_from, last_frames, load_object
 from flakestorm.engine.ports import Boundary, Line
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
 
@@ -97,7 +97,7 @@ class PythonAgent:
         """
         if self._function is not None:
             return
-        self._open.enter_context(_environment(self._agent.env))
+        self._open.enter_context(in_environ(self._agent.env))
         self._open.enter_context(importing_from(self._folder))
         self._open.enter_context(handed(self._agent, self._folder))
         try:
@@ -188,18 +188,3 @@ async def _crashing(value: Callable[[], Awaitable[Any]]) -> Any:
 
 def _crash(error: BaseException) -> AgentError:
     return AgentError("crash", f"the agent raised {last_frames(error)}")
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """While entered, these variables are set; then they are what they were before."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -7,10 +7,9 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from urllib.parse import urlsplit
 
-import aiohttp
-from yarl import URL
-
+from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.process import Program
 from flakestorm.errors import AgentUnreachable, ConfigError
 
@@ -19,6 +18,7 @@ __all__ = ["READY_LIMIT_S", "address", "free_port", "listening", "until_ready"]
 READY_LIMIT_S = 30.0
 _PAUSE_S = 0.05
 _PROBE_S = 5.0
+_PORTS = {"http": 80, "https": 443}
 
 _given: deque[int] = deque(maxlen=512)
 
@@ -41,11 +41,11 @@ def address(url: str, *, key: str) -> tuple[str, int]:
         ConfigError: it is not an HTTP URL; `key` says where it was written.
     """
     try:
-        parsed = URL(url)
-        host, port = parsed.host, parsed.port
+        parsed = urlsplit(url)
+        host, port = parsed.hostname, parsed.port or _PORTS.get(parsed.scheme)
     except ValueError:
-        host = port = parsed = None
-    if parsed is None or parsed.scheme not in ("http", "https") or not host or not port:
+        host = port = None
+    if not host or not port or parsed.scheme not in _PORTS:
         raise ConfigError(f"{url!r} is not an HTTP URL such as http://127.0.0.1:8000/invoke", key=key)
     return host, port
 
@@ -63,9 +63,7 @@ async def listening(host: str, port: int) -> bool:
     return True
 
 
-async def until_ready(
-    program: Program, ready: str | int | None, endpoint: str, session: aiohttp.ClientSession, *, limit_s: float
-) -> None:
+async def until_ready(program: Program, ready: str | int | None, endpoint: str, *, limit_s: float) -> None:
     """Wait until a launched agent can be asked.
 
     Args:
@@ -73,13 +71,12 @@ async def until_ready(
         ready: a URL that must answer with a status below 500, a port that must accept connections, or None for the
             endpoint's own host and port.
         endpoint: the agent's endpoint.
-        session: asks the URL.
         limit_s: how long to wait, in seconds.
 
     Raises:
         AgentUnreachable: the agent ended, or is not ready in time; the message has its last lines.
     """
-    check = _check(ready, endpoint, session)
+    check = _check(ready, endpoint)
     seen = ""
     try:
         async with asyncio.timeout(limit_s):
@@ -97,7 +94,7 @@ async def until_ready(
     raise AgentUnreachable(f"the agent ended before it was ready: it {program.ending()}")
 
 
-def _check(ready: str | int | None, endpoint: str, session: aiohttp.ClientSession) -> Callable[[], Awaitable[str]]:
+def _check(ready: str | int | None, endpoint: str) -> Callable[[], Awaitable[str]]:
     """A check that says what is still missing, or nothing when the agent is ready."""
     if isinstance(ready, str) and not ready.isdecimal():
         url = ready
@@ -105,10 +102,13 @@ def _check(ready: str | int | None, endpoint: str, session: aiohttp.ClientSessio
 
         async def answers() -> str:
             try:
-                async with session.get(url, timeout=aiohttp.ClientTimeout(total=_PROBE_S)) as reply:
-                    return "" if reply.status < 500 else f"{url} answers with status {reply.status}"
-            except (aiohttp.ClientError, TimeoutError) as error:
-                return f"{url} does not answer ({type(error).__name__})"
+                async with asyncio.timeout(_PROBE_S):
+                    reply = await exchange("GET", url, limit_bytes=0)
+            except TimeoutError:
+                return f"{url} does not answer within {_PROBE_S:g} s"
+            except ExchangeFailed as error:
+                return f"{url} does not answer ({error})"
+            return "" if reply.status < 500 else f"{url} answers with status {reply.status}"
 
         return answers
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-import aiohttp
-
-from flakestorm.agents.loading import importing_from, last_frames, load_object
+from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.loop import AgentLoop, Overdue
 from flakestorm.agents.reading import excerpt
-from flakestorm.agents.session import new_session
 from flakestorm.agents.threads import in_thread
 from flakestorm.config.model import Agent
+from flakestorm.core.loading import importing_from, last_frames, load_object
 from flakestorm.errors import AgentUnreachable
 
 __all__ = ["Reset"]
+
+_SAID_BYTES = 1000
 
 
 class Reset:
@@ -39,7 +39,6 @@ class Reset:
         self._agent, self._folder = agent, folder
         self._loop = loop or AgentLoop()
         self._function: Callable[[], Any] | None = None
-        self._session: aiohttp.ClientSession | None = None
         self._turn = asyncio.Lock()
         self._open = ExitStack()
 
@@ -87,28 +86,22 @@ class Reset:
         return f"reset failed: {trouble}" if trouble else None
 
     async def close(self) -> None:
-        """Let go of the session and the import path."""
+        """Let go of the loop and the import path."""
         self._open.close()
         self._function = None
         await self._loop.close()
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def _call_endpoint(self, base: str, port: int | None) -> str | None:
         if self._agent.reset_endpoint is None:
             return None
-        if self._session is None:
-            self._session = new_session()
         url = urljoin(base, self._agent.reset_endpoint.replace("{port}", str(port)))
         try:
-            async with self._session.post(url, headers=self._agent.headers) as reply:
-                if reply.status < 400:
-                    return None
-                said = await reply.content.read(1000)
-                return f"POST {url} was answered with status {reply.status}: {excerpt(said)}"
-        except (aiohttp.ClientError, ValueError) as error:
-            return f"POST {url}: {error or type(error).__name__}"
+            reply = await exchange("POST", url, headers=tuple(self._agent.headers.items()), limit_bytes=_SAID_BYTES)
+        except (ExchangeFailed, ValueError) as error:
+            return f"POST {url}: {error}"
+        if reply.status < 400:
+            return None
+        return f"POST {url} was answered with status {reply.status}: {excerpt(reply.body[:_SAID_BYTES])}"
 
     async def _call_function(self) -> str | None:
         if self._function is None:

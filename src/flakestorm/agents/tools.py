@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from flakestorm.agents.loading import load_object
+from flakestorm.core.loading import load_object
 from flakestorm.engine.ports import Boundary
 from flakestorm.errors import AgentUnreachable, Misuse
 

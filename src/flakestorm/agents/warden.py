@@ -1,8 +1,9 @@
 """Kills the agents of a flakestorm that was itself killed and could not.
 
-A small shell holds the reading end of a pipe and is told the process groups as they come and go. When flakestorm ends,
-however it ends, the system closes the other end; the shell then kills the groups that are left. One shell serves all
-programs and costs about a millisecond, once.
+A small shell holds the reading end of a pipe and is told the process groups, and the tokens of their programs, as they
+come and go. When flakestorm ends, however it ends, the system closes the other end; the shell then kills the groups
+that are left, and whoever else carries one of the tokens (see `strays`). One shell serves all programs and costs about
+a millisecond, once.
 """
 
 from __future__ import annotations
@@ -16,33 +17,41 @@ __all__ = ["forget", "watch"]
 
 _SCRIPT = """\
 trap '' HUP INT QUIT TERM
-groups=' '
-while read -r change group; do
+known=' '
+while read -r change one; do
     case $change in
-        watch) groups="$groups$group " ;;
-        forget) groups="${groups%% $group *} ${groups#* $group }" ;;
+        watch) known="$known$one " ;;
+        forget) known="${known%% $one *} ${known#* $one }" ;;
     esac
 done
-for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
+for one in $known; do kill -s KILL -- "-${one%%:*}"; done 2>/dev/null
+for one in $known; do
+    token=${one#*:}
+    [ -n "$token" ] || continue
+    for file in $(grep -lszxF "FLAKESTORM_RUN=$token" /proc/[0-9]*/environ); do
+        pid=${file#/proc/}
+        kill -s KILL "${pid%/environ}"
+    done
+done 2>/dev/null
 """
 
 _lock = threading.Lock()
 _shell: subprocess.Popen[bytes] | None = None
 
 
-def watch(group: int) -> None:
-    """This process group is to die with flakestorm."""
+def watch(group: int, token: str = "") -> None:
+    """This process group is to die with flakestorm, and so is who carries this token."""
     global _shell
     with _lock:
         if _shell is None or _shell.poll() is not None:
             _shell = _start()
-        _tell(f"watch {group}\n")
+        _tell(f"watch {group}:{token}\n")
 
 
-def forget(group: int) -> None:
+def forget(group: int, token: str = "") -> None:
     """This process group is gone."""
     with _lock:
-        _tell(f"forget {group}\n")
+        _tell(f"forget {group}:{token}\n")
 
 
 def _start() -> subprocess.Popen[bytes] | None:

@@ -9,13 +9,17 @@ from pathlib import Path
 
 from flakestorm.boundary.gateway import Gateway
 from flakestorm.boundary.mcp_servers import wrapped
+from flakestorm.boundary.outward import outward_of
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.providers import variables
 from flakestorm.boundary.session import Crossing
 from flakestorm.engine.ports import Line
 from flakestorm.errors import Misuse
 
-__all__ = ["SHIM", "Channel", "open_channel"]
+__all__ = ["SETTLE_S", "SHIM", "Channel", "open_channel"]
+
+SETTLE_S = 0.5
+"""How long an instance may take after its answer, or after its end, until nothing of it is under way."""
 
 SHIM = Path(__file__).parent / "shim"
 """The folder that goes on PYTHONPATH of launched agents."""
@@ -33,6 +37,11 @@ class Channel:
         return self._env
 
     @property
+    def passage(self) -> Passage:
+        """The instance's right to pass the gateway."""
+        return self._passage
+
+    @property
     def token(self) -> str:
         return self._passage.token
 
@@ -46,6 +55,11 @@ class Channel:
             raise Misuse(f"a channel can only be bound to a line that Hub.line() made, not to {line!r}")
         return self._passage.bind(line)
 
+    async def settled(self, *, gone: bool = False) -> bool:
+        """Whether no call of the instance is under way any more; `SETTLE_S` is how long that is waited for. Of one that
+        is `gone`, every connection is waited for, so that all it did has been recorded."""
+        return await self._passage.settled(SETTLE_S, gone=gone)
+
     def close(self) -> None:
         """The instance is gone; its token is no longer served."""
         self._gateway.dismiss(self._passage)
@@ -54,8 +68,9 @@ class Channel:
 def open_channel(gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, str]) -> Channel:
     """A channel for an instance that will be launched with the variables of `env` over those of `caller`.
 
-    Its `env` holds: the providers' base-URL variables; HTTP_PROXY and HTTPS_PROXY in both spellings; NO_PROXY and
-    no_proxy, empty, because an exemption would hide calls (an empty value is how a variable is taken back);
+    Its `env` holds: the providers' base-URL variables; HTTP_PROXY and HTTPS_PROXY in both spellings (ALL_PROXY where it
+    was set), and NODE_USE_ENV_PROXY; NO_PROXY and no_proxy, empty, because an exemption would hide calls (an empty
+    value takes a variable back); where TLS is intercepted, the variables by which clients find whom to trust;
     FLAKESTORM_RUN and FLAKESTORM_GATEWAY; every FLAKESTORM_MCP_<NAME> that names a server, which is wrapped or
     re-pointed; and PYTHONPATH with the shim in front of what was there.
 
@@ -71,9 +86,16 @@ def open_channel(gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, 
         raise
     given.update(servers)
     passage.upstreams.update(origins)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+    passage.outward = outward_of(env, caller)
+    proxied = ["HTTP_PROXY", "HTTPS_PROXY"]
+    if any(env.get(name, caller.get(name)) for name in ("ALL_PROXY", "all_proxy")):
+        proxied.append("ALL_PROXY")
+    for name in proxied:
         given[name] = given[name.lower()] = gateway.proxy(passage)
     given["NO_PROXY"] = given["no_proxy"] = ""
+    given["NODE_USE_ENV_PROXY"] = "1"  # Node 24 and later heed the two above, in fetch and in http, only if told to
+    if gateway.interception is not None:
+        given.update(gateway.interception.variables(passage.outward.trust, {**caller, **env}))
     given["FLAKESTORM_RUN"] = passage.token
     given["FLAKESTORM_GATEWAY"] = gateway.url(passage)
     before = env.get("PYTHONPATH", caller.get("PYTHONPATH", ""))

@@ -15,23 +15,32 @@ import asyncio
 import contextvars
 import logging
 import math
+import socket
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, suppress
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
+from flakestorm.boundary.door import Doors
+from flakestorm.boundary.inside import Inside, spoken
+from flakestorm.boundary.intercept import Interception
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
 from flakestorm.boundary.mcp_door import serve
 from flakestorm.boundary.mcp_servers import MCP_PLACE
 from flakestorm.boundary.mcp_sse import Stream
+from flakestorm.boundary.outward import Outward
 from flakestorm.boundary.passage import Passage
-from flakestorm.boundary.route import Lost, Route, locate
-from flakestorm.boundary.tunnel import Tunnel
+from flakestorm.boundary.patience import Patience
+from flakestorm.boundary.route import Lost, Route, locate, within
+from flakestorm.boundary.tunnel import ESTABLISHED, Tunnel
 from flakestorm.boundary.upload import Upload
 from flakestorm.core.call import Call, Reply, Tap, header, with_header
 from flakestorm.core.choices import entropy_token
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump, pump
 from flakestorm.errors import CallFailed, Misuse
@@ -44,34 +53,57 @@ FAILED = "x-flakestorm-failed"
 PATIENCE = "x-flakestorm-patience-ms"
 """Request header, set by the shim: how long the agent's client waits for bytes."""
 
+_SAID = (
+    (PATIENCE, 0.001),
+    ("x-stainless-read-timeout", 1.0),  # SDKs of OpenAI and Anthropic in Python
+    ("x-stainless-timeout", 1.0),  # the same in other languages
+    ("x-server-timeout", 1.0),  # Google's
+)
+"""Request headers in which clients say how long they wait, and what makes seconds of them."""
+
+NO_WEBSOCKETS = "websocket connections are not supported; only HTTP calls can be recorded and broken"
+
+_BACKLOG = 1024
 _STATUS = {"timeout": 504, "refused": 502}
 _log = logging.getLogger("flakestorm.boundary")
 
 
 class Gateway:
-    """The loopback server. Use it inside one event loop: `start`, `admit` agents, `close`."""
+    """The loopback server. Use it inside one event loop: `start`, `admit` agents, `close`.
 
-    def __init__(self) -> None:
+    Args:
+        interception: reads what is inside CONNECT tunnels, and is closed with the gateway; without, they are opaque.
+    """
+
+    def __init__(self, *, interception: Interception | None = None) -> None:
+        self.interception = interception
         self._passages: dict[str, Passage] = {}
         self._runner: web.ServerRunner | None = None
-        self._live: Live | None = None
+        self._listener: socket.socket | None = None
+        self._site: web.SockSite | None = None
+        self._lives: dict[Outward, Live] = {}
+        self._inside: dict[object, Callable[[str, str], Route]] = {}  # what connections inside tunnels lead to
         self._own: frozenset[str] = frozenset()
         self.port = 0
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, *, listener: socket.socket | None = None) -> None:
         """Listen on 127.0.0.1.
 
         Args:
             port: 0 for any free one.
+            listener: listen here instead; it is the gateway's from now on.
 
         Raises:
             Misuse: the port cannot be had.
         """
+        self._listener = listener or _listen(port)
+        self.port = int(self._listener.getsockname()[1])
+        self._own = frozenset((f"127.0.0.1:{self.port}", f"localhost:{self.port}"))
         # In a context of its own: what the gateway sends is not a call of the run that happened to start it.
-        await asyncio.create_task(self._start(port), context=contextvars.Context())
+        await asyncio.create_task(self._start(), context=contextvars.Context())
 
-    async def _start(self, port: int) -> None:
-        server = web.Server(
+    async def _start(self) -> None:
+        server = Doors(
             self._handle,
             handler_cancellation=True,  # a client that leaves ends its call, its sleep and its upstream request
             auto_decompress=False,
@@ -83,29 +115,57 @@ class Gateway:
         )
         runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
-        try:
-            await site.start()
-        except OSError as error:
-            await runner.cleanup()
-            raise Misuse(f"the gateway cannot listen on 127.0.0.1:{port}: {error}; choose another port") from error
-        self._live, self._runner = Live(), runner
-        self.port = int(runner.addresses[0][1])
-        self._own = frozenset((f"127.0.0.1:{self.port}", f"localhost:{self.port}"))
+        self._runner = runner
+        await self._accept(self._listener, runner)
+
+    async def _accept(self, listener: socket.socket | None, runner: web.ServerRunner | None) -> None:
+        if listener is not None and runner is not None:
+            self._site = web.SockSite(runner, listener.dup(), backlog=_BACKLOG)
+            await self._site.start()
+
+    async def lend(self) -> socket.socket:
+        """Stop accepting, and let go of every connection as soon as nothing is under way on it.
+
+        Returns:
+            The listening socket, for another process to accept on; until then, and until `resume`, connections wait.
+        """
+        if self._listener is None or self._site is None or self._runner is None or self._runner.server is None:
+            raise Misuse("start() comes before lend()")
+        await self._site.stop()
+        for connection in self._runner.server.connections:
+            # Idle is what waits for a request; aiohttp's own close() would leave it open, and deaf.
+            if connection._waiter is not None and not connection._waiter.done():
+                connection.force_close()
+            else:
+                connection.close()
+        return self._listener.dup()
+
+    async def resume(self) -> None:
+        """Accept again."""
+        await asyncio.create_task(self._accept(self._listener, self._runner), context=contextvars.Context())
 
     async def close(self) -> None:
         """Stop listening, break what is still open, drop all passages."""
         self._passages.clear()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
         if self._runner is not None:
             await self._runner.cleanup()
-            self._runner = None
-        if self._live is not None:
-            await self._live.close()
-            self._live = None
+            self._runner = self._site = None
+        while self._lives:
+            await self._lives.popitem()[1].close()
+        if self.interception is not None:
+            self.interception.close()
+            self.interception = None
 
-    def admit(self) -> Passage:
-        """A passage for one agent instance; its `upstreams` are for the caller to fill in."""
-        passage = Passage(entropy_token())
+    def admit(self, token: str | None = None) -> Passage:
+        """A passage for one agent instance; its `upstreams` are for the caller to fill in.
+
+        Args:
+            token: one that the agent has already; a fresh one by default.
+        """
+        passage = Passage(token or entropy_token())
         self._passages[passage.token] = passage
         return passage
 
@@ -129,11 +189,15 @@ class Gateway:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         target = request.raw_path
         try:
-            route = locate(request.method, target, request.headers.get("Proxy-Authorization"), self._own)
+            inside = self._inside.get(request.protocol)
+            if inside is not None:
+                route = inside(request.method, target)
+            else:
+                route = locate(request.method, target, request.headers.get("Proxy-Authorization"), self._own)
             passage = self._passage(route)
-            if request.headers.get("Upgrade", "").lower() == "websocket":
-                raise Lost(501, "websocket connections are not supported; only HTTP calls can be recorded and broken")
             if route.way == "tunnel":
+                if self.interception is not None and not route.own:
+                    return await self._look_inside(request, route, passage, self.interception)
                 return await self._tunnel(request, route, passage)
             if route.way == "mcp":
                 return await serve(request, route.url, passage)
@@ -156,10 +220,8 @@ class Gateway:
     async def _cross(self, request: web.BaseRequest, route: Route, passage: Passage) -> web.StreamResponse:
         origin = passage.upstreams[route.provider] if route.way == "base" else ""
         path = route.url if not origin or route.url[:1] == "/" else f"/{route.url}"
-        pipeline, waiting, live = passage.pipeline, _Waiting(_patience_s(request)), self._live
-        if live is None:
-            raise Lost(503, "it is shutting down")
-        call = await self._call(request, origin + path, passage, waiting)
+        pipeline, patience, live = passage.pipeline, _patience(request, passage.clock), self._live(passage.outward)
+        call = await self._call(request, origin + path, passage, patience, route.way)
         if call.method == "POST" and (session := passage.sessions.get(call.url)) is not None:
             session.posted(call.body, call.headers)
             return await _deliver(request, Reply(202, (("Content-Length", "0"),)))
@@ -170,8 +232,16 @@ class Gateway:
         def place(url: str) -> str:
             return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
 
+        websocket = request.headers.get("Upgrade", "").lower() == "websocket"
+
         async def send(call: Call) -> Reply:
-            reply = await live.send(call)
+            if websocket:  # refused in the world's place, so that the tape shows what the agent tried
+                return error_reply(501, "flakestorm_gateway", NO_WEBSOCKETS)
+            patience.clock.begin()
+            try:
+                reply = await live.send(call)
+            finally:
+                patience.clock.end()
             if not isinstance(reply.body, LiveBody):
                 return reply
             bodies.append(reply.body)
@@ -181,14 +251,16 @@ class Gateway:
             bodies.append(stream)
             return replace(reply, body=stream)
 
+        passage.enter(call.method)
         try:
-            reply = await self._ask(request, pipeline, call, send, waiting)
+            reply = await self._ask(request, pipeline, call, send, patience)
             if isinstance(reply, web.StreamResponse):
                 return reply
             if origin and reply.status in (201, 301, 302, 303, 307, 308):
                 reply = _relocate(reply, origin, f"/r/{passage.token}/p/{route.provider}")
-            return await _deliver(request, reply)
+            return await _deliver(request, reply, patience)
         finally:
+            passage.leave(call.method)
             for body in bodies:  # also those that a stage has put aside
                 body.close()
 
@@ -198,11 +270,11 @@ class Gateway:
         pipeline: Interceptor,
         call: Call,
         send: Callable[[Call], Awaitable[Reply]],
-        waiting: _Waiting,
+        patience: Patience,
     ) -> Reply | web.StreamResponse:
         """The pipeline's reply, or what was already done with the connection instead."""
         try:
-            return await adrive(pipeline(call), send, waiting.sleep)
+            return await adrive(pipeline(call), send, patience.asleep)
         except Exception as error:
             if isinstance(call.upload, Upload) and call.upload.lost is not None:
                 raise call.upload.lost from error  # the client's own doing, whatever it looked like further in
@@ -214,7 +286,7 @@ class Gateway:
             message = error.detail or f"the call to {call.url} failed: {error.how}"
             return error_reply(_STATUS[error.how], error.how, message, (FAILED, error.how))
 
-    async def _call(self, request: web.BaseRequest, url: str, passage: Passage, waiting: _Waiting) -> Call:
+    async def _call(self, request: web.BaseRequest, url: str, passage: Passage, patience: Patience, way: str) -> Call:
         """The request as a call; its body is read here unless it is being produced while it is sent."""
         authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
         body, upload = b"", None
@@ -225,27 +297,41 @@ class Gateway:
                 upload = source
             else:
                 body = await source.whole()
-                waiting.begin()
+                patience.restart()
         return Call(
             method=request.method,
             url=url,
             headers=end_to_end(request.raw_headers, host=authority),
             body=body,
             upload=upload,
-            lane=passage.lane(_peer(request)),
-            patience_s=waiting.patience_s,
+            lane=passage.lane(_peer(request), way),
+            patience_s=patience.read_s,
         )
 
-    async def _tunnel(self, request: web.BaseRequest, route: Route, passage: Passage) -> web.StreamResponse:
-        tunnel = Tunnel(request)
-        call = Call("CONNECT", route.url, lane=passage.lane(_peer(request)))
+    def _live(self, outward: Outward) -> Live:
+        if self._runner is None:
+            raise Lost(503, "it is shutting down")
+        live = self._lives.get(outward)
+        if live is None:
+            live = self._lives[outward] = Live(outward)
+        return live
+
+    async def _tunnel(
+        self, request: web.BaseRequest, route: Route, passage: Passage, *, told: bool = False
+    ) -> web.StreamResponse:
+        """Carry bytes both ways. Where the client has been `told` already that its tunnel is open, and what it speaks
+        is known to be neither TLS nor HTTP, a failure can only break the connection."""
+        tunnel = Tunnel(request, passage.outward, told=told)
+        url = route.url.replace("https:", "tcp:", 1) if told else route.url
+        call = Call("CONNECT", url, lane=passage.lane(_peer(request), route.way))
+        patience = Patience(passage.clock, known=False)
         try:
-            reply = await self._ask(request, passage.pipeline, call, tunnel.send, _Waiting(None))
+            reply = await self._ask(request, passage.pipeline, call, tunnel.send, patience)
             if isinstance(reply, web.StreamResponse):
                 return reply
             if reply.status != 200 or not tunnel.opened:
-                return await _deliver(request, reply)
-            async with aclosing(apump(reply, asyncio.sleep)) as chunks:
+                return reset(request) if told else await _deliver(request, reply, patience)
+            async with aclosing(apump(reply, patience.asleep)) as chunks:
                 async for _ in chunks:  # there is no body; reading to its end completes the exchange
                     pass
             await tunnel.carry()
@@ -253,36 +339,70 @@ class Gateway:
         finally:
             tunnel.close()
 
+    async def _look_inside(
+        self, request: web.BaseRequest, route: Route, passage: Passage, interception: Interception
+    ) -> web.StreamResponse:
+        """Serve what the agent says inside its tunnel, or carry it through where it is neither TLS nor HTTP."""
+        client, runner = request.transport, self._runner
+        if client is None or runner is None or runner.server is None:
+            return CLOSED
+        host, pipeline, lane = route.url.partition("://")[2], passage.pipeline, passage.lane(_peer(request))
+        try:
+            context = interception.context(host.rpartition(":")[0].strip("[]"))
+        except ValueError:
+            return await self._tunnel(request, route, passage)
+        client.pause_reading()
+        client.write(ESTABLISHED)
+        speech = await spoken(client)
+        if speech == "other":
+            return await self._tunnel(request, route, passage, told=True)
+        if speech == "nothing":
+            return CLOSED
+        passage.enter("TLS")
+        handler: RequestHandler = runner.server()
+        inside = Inside(handler, host)
+        self._inside[handler] = partial(within, route.token, "https" if speech == "tls" else "http", host)
+        try:
+            trouble = await inside.open(client, context if speech == "tls" else None) or await inside.over()
+            if trouble:
+                await _say(pipeline, Call("TLS", route.url, lane=lane), trouble)
+            return CLOSED
+        finally:
+            passage.leave("TLS")
+            del self._inside[handler]
+            inside.close()
+            request.protocol.connection_lost(None)  # nobody else will tell it: the connection is not its own any more
 
-class _Waiting:
-    """A client that waits: sleeps on its behalf, but not longer than it would."""
 
-    __slots__ = ("_since", "patience_s")
+async def _say(pipeline: Interceptor, call: Call, trouble: str) -> None:
+    """Put on the tape that a connection came to nothing before there was a call."""
 
-    def __init__(self, patience_s: float | None) -> None:
-        self.patience_s = patience_s
-        self.begin()
+    async def fail(_: Call) -> Reply:
+        raise CallFailed("reset", trouble)
 
-    def begin(self) -> None:
-        self._since = asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        if self.patience_s is not None:
-            left = self.patience_s - (asyncio.get_running_loop().time() - self._since)
-            if seconds >= left:
-                await asyncio.sleep(max(left, 0.0))
-                raise CallFailed("timeout", f"no reply within the client's {self.patience_s:g} s", injected=True)
-        await asyncio.sleep(seconds)
+    with suppress(CallFailed):
+        await adrive(pipeline(call), fail, asyncio.sleep)
 
 
-async def _deliver(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-    """Pump a reply to the client; a break in the middle cuts the connection."""
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise Misuse(f"the gateway cannot listen on 127.0.0.1:{port}: {said}; choose another port") from error
+
+
+async def _deliver(request: web.BaseRequest, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
+    """Pump a reply to the client; a break in the middle cuts the connection.
+
+    `patience` is the client's; None for a reply of the gateway's own, in which no time passes.
+    """
     delivery = Delivery(request, reply)
     try:
         if isinstance(reply.body, bytes) and all(isinstance(stage, Tap) for stage in reply.through):
             with closing(pump(reply, _awake)) as here:
                 return await delivery.all(here)
-        async with aclosing(apump(reply, asyncio.sleep)) as chunks:
+        async with aclosing(apump(reply, asyncio.sleep if patience is None else _while_reading(patience))) as chunks:
             return await delivery.run(chunks)
     except CallFailed as failure:
         _log.debug("cut the reply to %s: %s", request.method, failure)
@@ -291,6 +411,17 @@ async def _deliver(request: web.BaseRequest, reply: Reply) -> web.StreamResponse
     except Exception:
         _log.exception("a transducer failed")
     return delivery.cut()
+
+
+def _while_reading(patience: Patience) -> Callable[[float], Awaitable[None]]:
+    """How time passes in a body: its client had the last bytes just now, and no words can reach it but the body's."""
+    patience.fall_silent()
+
+    async def asleep(seconds: float) -> None:
+        patience.restart()
+        await patience.asleep(seconds)
+
+    return asleep
 
 
 def _awake(_seconds: float) -> None:
@@ -308,12 +439,19 @@ def _relocate(reply: Reply, origin: str, place: str) -> Reply:
     return reply
 
 
-def _patience_s(request: web.BaseRequest) -> float | None:
-    try:
-        patience_s = float(request.headers[PATIENCE]) / 1000
-    except (KeyError, ValueError):
-        return None
-    return patience_s if math.isfinite(patience_s) and patience_s > 0 else None
+def _patience(request: web.BaseRequest, clock: Clock) -> Patience:
+    """The client's, as far as it says how long it waits."""
+    for name, scale in _SAID:
+        try:
+            read_s = float(request.headers[name]) * scale
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(read_s) and read_s > 0:
+            patience = Patience(clock, read_s)
+            if name != PATIENCE:  # the shim alone knows how to say a time-out
+                patience.fall_silent()
+            return patience
+    return Patience(clock, known=False)
 
 
 def _peer(request: web.BaseRequest) -> object:

@@ -11,14 +11,18 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.boundary.session import Crossing
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor
 
 if TYPE_CHECKING:  # an HTTP server and its client: 0.1 s that agents in this process, or not launched, do without
+    from flakestorm.boundary.census import Census
     from flakestorm.boundary.channel import Channel
     from flakestorm.boundary.gateway import Gateway
+    from flakestorm.boundary.lending import Loan
     from flakestorm.boundary.seams.functions import Held
 
 __all__ = ["Hub"]
@@ -29,9 +33,16 @@ class _Line(Crossing):
 
     __slots__ = ("_hold",)
 
-    def __init__(self, run: str, pipeline: Interceptor, hold: Callable[[], None]) -> None:
-        super().__init__(run, pipeline)
-        self._hold = hold
+    def __init__(
+        self,
+        run: str,
+        pipeline: Interceptor,
+        clock: Clock | None,
+        hold: Callable[[], None],
+        seams: dict[str, int],
+    ) -> None:
+        super().__init__(run, pipeline, clock)
+        self._hold, self.seams = hold, seams
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -46,15 +57,22 @@ class Hub:
     Args:
         environ: the caller's environment, which names the upstreams that an agent's own environment does not;
             `os.environ` when None.
+        stores: folders in which a standing gateway may have been announced.
     """
 
-    def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *, environ: Mapping[str, str] | None = None, stores: Sequence[Path] = ()) -> None:
         self._environ = os.environ if environ is None else environ
+        self._stores = stores
+        self._loans: list[tuple[Gateway, Loan]] = []
+        self.borrowed = ""
+        """The address of the standing gateway whose port is or was borrowed."""
         self._gateway: Gateway | None = None
         self._starting = asyncio.Lock()  # the first instances are launched side by side, and share one gateway
         self._installed = False
         self._installing = threading.Lock()  # a line may be entered in any thread
         self._tools: dict[str, list[Held]] = {}
+        self._seams: dict[str, int] = {}  # of all lines; the ways of all passages too
+        self._variables: dict[str, str] = {}
 
     @property
     def tools(self) -> Sequence[str]:
@@ -73,9 +91,9 @@ class Hub:
         self._tools.setdefault(name, []).append(held)
         return held
 
-    def line(self, run: str, pipeline: Interceptor) -> Crossing:
-        """Open the crossing of one run."""
-        return _Line(run, pipeline, self._hold)
+    def line(self, run: str, pipeline: Interceptor, clock: Clock | None = None) -> Crossing:
+        """Open the crossing of one run; `clock` is its time."""
+        return _Line(run, pipeline, clock, self._hold, self._seams)
 
     def _hold(self) -> None:
         """Put the in-process seams in, once."""
@@ -97,8 +115,9 @@ class Hub:
         async with self._starting:
             if self._gateway is None:
                 from flakestorm.boundary.gateway import Gateway
+                from flakestorm.boundary.intercept import interception
 
-                gateway = Gateway()
+                gateway = Gateway(interception=interception())
                 await gateway.start(port)
                 self._gateway = gateway
             return self._gateway
@@ -111,10 +130,53 @@ class Hub:
         """
         from flakestorm.boundary.channel import open_channel
 
-        return open_channel(await self.gateway(), env, self._environ)
+        return self._counted(open_channel(await self.gateway(), env, self._environ))
+
+    def _counted(self, channel: Channel) -> Channel:
+        from flakestorm.boundary.census import led
+
+        channel.passage.ways = self._seams
+        self._variables = led(channel.env, channel.passage)
+        return channel
+
+    def census(self) -> Census:
+        """What was seen so far, and where the calls of the agent opened last are led."""
+        from flakestorm.boundary.census import IN_PROCESS, OUTSIDE, Census
+
+        counts = {name: self._seams.get(name, 0) for name in (*IN_PROCESS, *OUTSIDE)}
+        return Census(counts, self._variables, self.borrowed)
+
+    async def standing(self) -> Channel | None:
+        """The channel of an agent that somebody else started and that calls through a `flakestorm gateway`.
+
+        Its port is borrowed until `close`. None where no such gateway stands.
+
+        Raises:
+            AgentUnreachable: another run is using it.
+        """
+        from flakestorm.boundary.announcing import places
+
+        for url in places(self._environ, self._stores):
+            from flakestorm.boundary.lending import borrow
+
+            loan = await asyncio.to_thread(borrow, url)
+            if loan is None:
+                continue
+            from flakestorm.boundary.channel import Channel
+            from flakestorm.boundary.gateway import Gateway
+            from flakestorm.boundary.intercept import interception
+
+            gateway = Gateway(interception=interception(loan.authority) if loan.authority else None)
+            self._loans.append((gateway, loan))
+            await gateway.start(listener=loan.listener)
+            self.borrowed = f"http://127.0.0.1:{gateway.port}"
+            passage = gateway.admit(loan.token)
+            passage.upstreams, passage.outward = loan.upstreams, loan.outward
+            return self._counted(Channel(gateway, passage, loan.variables))
+        return None
 
     async def close(self) -> None:
-        """Stop the gateway, take the seams out and let go of the tools."""
+        """Stop the gateway, give back what was borrowed, take the seams out and let go of the tools."""
         for tools in self._tools.values():
             for held in tools:
                 held.release()
@@ -126,3 +188,7 @@ class Hub:
         if self._gateway is not None:
             gateway, self._gateway = self._gateway, None
             await gateway.close()
+        while self._loans:
+            gateway, loan = self._loans.pop()
+            await gateway.close()
+            loan.close()

@@ -1,7 +1,8 @@
 """The real world behind the gateway: one pooled HTTP client that adds nothing and hides nothing.
 
-No redirects are followed, no cookies kept, no bodies decoded, no time-outs imposed, no proxies read from the
-environment and nothing is sent twice: whatever the agent's own client would have seen, it must still see.
+No redirects are followed, no cookies kept, no bodies decoded, no time-outs imposed and nothing is sent twice: whatever
+the agent's own client would have seen, it must still see. Which certificates are accepted, and by which proxies the way
+leads, is the agent's too (`outward.py`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
 
 import aiohttp
 from aiohttp.http import HttpProcessingError, RawResponseMessage
 from multidict import CIMultiDict
 from yarl import URL
 
+from flakestorm.boundary.outward import Outward
 from flakestorm.core.call import Call, Headers, Reply
 from flakestorm.errors import CallFailed
 
@@ -73,6 +77,28 @@ def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -
     return tuple(kept)
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """An upstream.
+
+    Args:
+        request: what aiohttp's connector wants to know of it: a request, of which it looks at the address only.
+        prefix: what stands before the path in the request line; empty but where a proxy reads the request.
+        lines: header lines for that proxy.
+    """
+
+    request: aiohttp.ClientRequest
+    prefix: str
+    lines: tuple[str, ...]
+
+
+class _Via(TypedDict, total=False):
+    """How aiohttp is told of a proxy: both, or nothing."""
+
+    proxy: URL
+    proxy_headers: CIMultiDict[str]
+
+
 class LiveBody:
     """A live reply's body: chunks as they arrive. Closing it early drops the connection.
 
@@ -111,10 +137,15 @@ class Live:
     as it stands, in one segment: what aiohttp's own request does on top (defaults, cookies, redirects, a task that
     writes the body) is not wanted here and was a third of the gateway's work. A body that is large, or still being
     produced, is left to aiohttp, which keeps reading while it writes.
+
+    Args:
+        outward: whose certificates are accepted, and by which proxies the way leads.
     """
 
-    def __init__(self) -> None:
-        self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S)
+    def __init__(self, outward: Outward | None = None) -> None:
+        self._outward = outward or Outward()
+        trusted = self._outward.trust.context()
+        self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ssl=trusted or True)
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -129,7 +160,7 @@ class Live:
         # aiohttp sends GET, PUT and DELETE again on its own when a pooled connection turns out dead. There is no
         # public switch; a request that a tape shows once must have gone out once.
         self._session._retry_connection = False
-        self._origins: dict[str, aiohttp.ClientRequest] = {}
+        self._origins: dict[str, _Origin] = {}
 
     async def close(self) -> None:
         await self._session.close()
@@ -146,13 +177,14 @@ class Live:
                 return await self._exchange(call)
             return await self._produce(call)
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
-            raise _failure(call.url, error) from error
+            raise self._failure(call.url, error) from error
 
     async def _exchange(self, call: Call) -> Reply:
         """Send a request whose body is here."""
         origin, target = _split(call.url)
-        request = _spell(call, origin, target)
-        connection = await self._connector.connect(self._origin(origin), [], _FOREVER)
+        known = self._origin(origin)
+        request = _spell(call, origin, known.prefix + target, known.lines)
+        connection = await self._connector.connect(known.request, [], _FOREVER)
         try:
             transport, protocol = connection.transport, connection.protocol
             if transport is None or protocol is None or transport.is_closing():
@@ -177,8 +209,8 @@ class Live:
             return _reply(message, content.read_nowait())
         return _reply(message, LiveBody(content, connection.close, origin))
 
-    def _origin(self, origin: str) -> aiohttp.ClientRequest:
-        """What aiohttp's connector wants to know of an upstream: a request, of which it looks at the address only."""
+    def _origin(self, origin: str) -> _Origin:
+        """What is kept in mind of an upstream."""
         known = self._origins.get(origin)
         if known is None:
             if len(self._origins) >= _ORIGINS:
@@ -186,27 +218,47 @@ class Live:
             url = URL(origin, encoded=True)
             if url.scheme not in ("http", "https"):
                 raise aiohttp.InvalidURL(url, "neither http nor https")
-            known = self._origins[origin] = aiohttp.ClientRequest("GET", url)
+            via = self._proxy(url)
+            plain = bool(via) and url.scheme == "http"  # then the proxy reads the request itself
+            lines = [f"{name}: {value}" for name, value in via["proxy_headers"].items()] if plain else []
+            request = aiohttp.ClientRequest("GET", url, **via)
+            if via:  # aiohttp adds this when it connects, and then knows the pooled connection by what it has added
+                via["proxy_headers"]["Host"] = request.headers["Host"]
+            known = self._origins[origin] = _Origin(request, origin if plain else "", tuple(lines))
         return known
+
+    def _proxy(self, url: URL) -> _Via:
+        """The proxy on the way to an upstream, where there is one, and what it is told beside the request."""
+        proxy = self._outward.proxies.to(url.scheme, url.host or "", url.explicit_port)
+        if proxy is None:
+            return {}
+        said = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+        return {"proxy": URL(proxy.url, encoded=True), "proxy_headers": CIMultiDict(said)}
 
     async def _produce(self, call: Call) -> Reply:
         """Send a request whose body is large, or still being produced."""
         headers: CIMultiDict[str] = CIMultiDict()
+        spelled: dict[str, str] = {}  # aiohttp keeps the last of two fields whose names differ in case only
         for name, value in call.headers:
             low = name.lower()
             if low == "content-length":
                 if call.upload is None:
                     headers[name] = str(len(call.body))
             elif low not in _OURS:
-                headers.add(name, value)
+                headers.add(spelled.setdefault(low, name), value)
         headers["Accept-Encoding"] = "identity"
+        url = URL(call.url, encoded=True)
+        via = self._proxy(url)
+        if via and url.scheme == "http":
+            headers.update(via["proxy_headers"])
         response = await self._session.request(
             call.method,
-            URL(call.url, encoded=True),
+            url,
             headers=headers,
             allow_redirects=False,
             data=io.BytesIO(call.body) if call.upload is None else call.upload,
             chunked=None if call.upload is None else True,
+            **via,
         )
         return Reply(
             status=response.status,
@@ -214,6 +266,30 @@ class Live:
             body=LiveBody(response.content, response.close, _split(call.url)[0]),
             reason=response.reason or "",
         )
+
+    def _failure(self, url: str, error: BaseException) -> CallFailed:
+        """What a failed attempt to reach an upstream is called."""
+        where = _split(url)[0]
+        if isinstance(error, TimeoutError) or getattr(error, "errno", None) == errno.ETIMEDOUT:
+            return CallFailed("timeout", f"{where} did not answer: {_words(error)}")
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return CallFailed("refused", f"the certificate of {where} is not accepted: {self._doubt(error)}")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return CallFailed("refused", f"{where} cannot be reached: the proxy says {error.status} {error.message}")
+        if isinstance(error, (aiohttp.ClientConnectorError, ValueError)):  # ValueError: of the URL, or a header field
+            return CallFailed("refused", f"{where} cannot be reached: {_words(error)}")
+        if isinstance(error, HttpProcessingError):
+            said = " ".join(_words(error).split())[:200]
+            return CallFailed("reset", f"{where} did not answer in HTTP/1.1, and HTTP/2 is not supported: {said}")
+        return CallFailed("reset", f"{where} broke the connection before it answered: {_words(error)}")
+
+    def _doubt(self, error: aiohttp.ClientConnectorCertificateError) -> str:
+        """What is wrong with a certificate, and what to do where it is right after all."""
+        doubt = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+        unreadable = self._outward.trust.unreadable
+        if unreadable:
+            return f"{doubt}. No certificate was found in {', '.join(unreadable)}, which the environment names"
+        return f"{doubt}. If it is right, name the file with its authority's certificate as SSL_CERT_FILE in agent.env"
 
 
 def _reply(message: RawResponseMessage, body: bytes | LiveBody) -> Reply:
@@ -230,8 +306,8 @@ def _split(url: str) -> tuple[str, str]:
     return f"{scheme}://{authority}", f"/{path}"
 
 
-def _spell(call: Call, origin: str, target: str) -> bytes:
-    """A request whose body is here, as it goes over the wire; the fields in the call's order.
+def _spell(call: Call, origin: str, target: str, extra: Sequence[str] = ()) -> bytes:
+    """A request whose body is here, as it goes over the wire; the fields in the call's order, then the extra lines.
 
     Raises:
         ValueError: something in it would start a line of its own.
@@ -251,21 +327,12 @@ def _spell(call: Call, origin: str, target: str) -> bytes:
         lines.insert(1, f"Host: {origin.partition('://')[2].rpartition('@')[2]}")
     if not sized and (call.body or call.method not in _WITHOUT_BODY):
         lines.append(f"Content-Length: {len(call.body)}")
+    lines += extra
     lines.append("Accept-Encoding: identity\r\n\r\n")
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines) + 1 or head.count("\r") != len(lines) + 1 or "\0" in head:
         raise ValueError("a line break in the request's URL or in one of its header fields")
     return head.encode(errors="surrogateescape") + call.body
-
-
-def _failure(url: str, error: BaseException) -> CallFailed:
-    """What a failed attempt to reach an upstream is called."""
-    where = _split(url)[0]
-    if isinstance(error, TimeoutError) or getattr(error, "errno", None) == errno.ETIMEDOUT:
-        return CallFailed("timeout", f"{where} did not answer: {_words(error)}")
-    if isinstance(error, (aiohttp.ClientConnectorError, ValueError)):  # ValueError: of the URL, or of a header field
-        return CallFailed("refused", f"{where} cannot be reached: {_words(error)}")
-    return CallFailed("reset", f"{where} broke the connection before it answered: {_words(error)}")
 
 
 def _words(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from aiohttp import web
 from flakestorm.boundary.delivery import CLOSED
 from flakestorm.boundary.mcp_relay import End, Relay
 from flakestorm.boundary.passage import Passage
+from flakestorm.boundary.patience import Patience
 
 __all__ = ["MAX_LINE_BYTES", "serve"]
 
@@ -70,7 +71,8 @@ async def serve(request: web.BaseRequest, name: str, passage: Passage) -> web.St
         End(f"stdio://{name}/client", _prefixed(b"c", write)),
         End(f"stdio://{name}", _prefixed(b"s", write)),
         pipeline=lambda: passage.pipeline,
-        lane=lambda: passage.lane(place),
+        lane=lambda: passage.lane(place, "wrapped"),
+        patience=lambda: Patience(passage.clock, known=False),
     )
     origins = "".join(f"x-flakestorm-origin: {name} {origin}\r\n" for name, origin in passage.upstreams.items())
     request.protocol.set_parser(frames)  # type: ignore[arg-type]  # aiohttp types it as its websocket reader

@@ -17,6 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 
+from flakestorm.boundary.patience import Patience
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
@@ -92,12 +93,20 @@ class Relay:
         client, server: its ends.
         pipeline: gives the pipeline of the run that a message which arrives now belongs to.
         lane: gives the lane of such a message.
+        patience: gives the patience of who sent it.
     """
 
     def __init__(
-        self, client: End, server: End, *, pipeline: Callable[[], Interceptor], lane: Callable[[], str]
+        self,
+        client: End,
+        server: End,
+        *,
+        pipeline: Callable[[], Interceptor],
+        lane: Callable[[], str],
+        patience: Callable[[], Patience],
     ) -> None:
         self._client, self._server, self._pipeline, self._lane = client, server, pipeline, lane
+        self._patience = patience
         self._tasks: set[asyncio.Task[None]] = set()
 
     def from_client(self, line: bytes) -> None:
@@ -170,9 +179,10 @@ class Relay:
             lane=self._lane(),
         )
         asked = message if message is not None and message.kind == "request" else None
+        asleep = self._patience().asleep
         try:
-            reply = await adrive(self._pipeline()(call), lambda call: _send(listener, call), asyncio.sleep)
-            await _give(speaker, asked, reply)
+            reply = await adrive(self._pipeline()(call), lambda call: _send(listener, call), asleep)
+            await _give(speaker, asked, reply, asleep)
         except CallFailed as failure:
             code = _TIMED_OUT if failure.how == "timeout" else _CLOSED
             await _refuse(speaker, asked, code, failure.detail or f"the call failed: {failure.how}")
@@ -204,11 +214,11 @@ async def _send(listener: End, call: Call) -> Reply:
     return Reply(200, _LINES, waiting.lines(first))
 
 
-async def _give(speaker: End, asked: Message | None, reply: Reply) -> None:
+async def _give(speaker: End, asked: Message | None, reply: Reply, asleep: Callable[[float], Awaitable[None]]) -> None:
     """Hand a reply to who asked, line by line as it arrives; always with an answer in the end."""
     stream = (header(reply.headers, "content-type") or "").startswith("application/x-ndjson")
     answered, rest = asked is None, b""
-    async with aclosing(apump(reply, asyncio.sleep)) as chunks:
+    async with aclosing(apump(reply, asleep)) as chunks:
         async for chunk in chunks:
             rest += chunk
             if not stream:

@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 from flakestorm.boundary.live import Live, LiveBody
 from flakestorm.boundary.mcp_relay import End, Relay
 from flakestorm.boundary.passage import Passage
+from flakestorm.boundary.patience import Patience
 from flakestorm.core.call import Call, Headers, without_headers
 from flakestorm.errors import CallFailed
 from flakestorm.wire.sse import Event, Parser, encode
@@ -137,7 +138,8 @@ class Stream:
             End(f"{endpoint}#client", self._to_client),
             End(endpoint, self._to_server),
             pipeline=lambda: self._passage.pipeline,
-            lane=lambda: self._passage.lane(self),
+            lane=lambda: self._passage.lane(self, "base"),
+            patience=lambda: Patience(self._passage.clock, known=False),
         )
 
     async def _to_client(self, line: bytes) -> None:

@@ -206,8 +206,11 @@ class _Wrapper:
         _exit(128 + number)
 
     def _end(self) -> None:
-        """End the server: its input first, then, if that does not help, itself."""
-        with suppress(OSError, ValueError):
+        """End the server: its input first, then, if that does not help, itself.
+
+        A signal may have come in the middle of a write to either pipe; then that input cannot be closed in good order.
+        """
+        with suppress(OSError, ValueError, RuntimeError):
             self._server.stdin.close()
         for more in (self._server.terminate, self._server.kill, None):
             with suppress(subprocess.TimeoutExpired):
@@ -269,10 +272,10 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _exit(code: int) -> NoReturn:
-    """At once: a thread may be waiting for input that never comes."""
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    """At once: a thread may be waiting for input that never comes, and a signal may have come in the middle of a write.
+
+    All that is written is flushed where it is written.
+    """
     os._exit(code)
 
 

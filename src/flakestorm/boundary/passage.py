@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from flakestorm.boundary.outward import Outward
 from flakestorm.boundary.providers import Upstreams
 from flakestorm.core.call import Headers
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.errors import Misuse
 
 __all__ = ["Crosses", "Passage", "Posted"]
 
+_LANES = 4096
 _untouched = chain()
+_LISTENING = ("GET", "TLS")  # may stay open for as long as the agent lives, without its being at work
+_real = Clock(time.monotonic, skips=False)
 
 
 class Crosses(Protocol):
@@ -22,6 +29,11 @@ class Crosses(Protocol):
 
     @property
     def pipeline(self) -> Interceptor: ...
+    @property
+    def remarks(self) -> list[str]: ...
+
+    @property
+    def clock(self) -> Clock: ...
 
 
 class Posted(Protocol):
@@ -37,15 +49,25 @@ class Passage:
     Args:
         token: unguessable; part of every URL the instance is given.
         upstreams: where each provider's calls really go, by the provider's name.
+        outward: how the world is reached on its behalf.
 
-    `sessions` holds the agent's open MCP sessions of the HTTP+SSE transport, by the URL their requests are posted to.
+    `ways` counts the calls on any line by the way they came in. `sessions` holds the agent's open MCP sessions of the
+    HTTP+SSE transport, by the URL their requests are posted to.
     """
 
     token: str
     upstreams: Upstreams = field(default_factory=dict)
+    outward: Outward = field(default_factory=Outward)
+    ways: dict[str, int] = field(default_factory=dict)
     sessions: dict[str, Posted] = field(default_factory=dict, init=False)
     _line: Crosses | None = field(default=None, init=False)
     _lanes: dict[object, str] = field(default_factory=dict, init=False)
+    _opened: int = field(default=0, init=False)
+    _served: bool = field(default=False, init=False)
+    _late: int = field(default=0, init=False)
+    _open: int = field(default=0, init=False)
+    _listening: int = field(default=0, init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @contextmanager
     def bind(self, line: Crosses) -> Iterator[None]:
@@ -58,16 +80,71 @@ class Passage:
         """
         if self._line is not None:
             raise Misuse(f"{self._line!r} is still bound to this agent instance; one instance serves one run at a time")
-        self._line, self._lanes = line, {}
+        if self._late:
+            line.remarks.append(
+                f"this instance of the agent went on calling after its answer in the run before ({self._late} times); "
+                "those calls are on no tape, and what they led to may be on this one's"
+            )
+        self._line, self._lanes, self._opened, self._served, self._late = line, {}, 0, True, 0
         try:
             yield
         finally:
             self._line = None
 
+    def enter(self, method: str) -> None:
+        """A call begins, or a connection that can carry some (`TLS`)."""
+        if method in _LISTENING:
+            self._listening += 1
+        else:
+            self._open += 1
+            self._late += self._served and self._line is None
+
+    def leave(self, method: str) -> None:
+        """It has ended."""
+        if method in _LISTENING:
+            self._listening -= 1
+        else:
+            self._open -= 1
+        self._changed.set()
+
+    async def settled(self, limit_s: float, *, gone: bool = False) -> bool:
+        """Whether no call is under way, or none is when this time has passed.
+
+        Args:
+            limit_s: how long to wait for that.
+            gone: the agent has ended, so that nothing at all can stay open.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self._open or (gone and self._listening):
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self._open
+
     @property
     def pipeline(self) -> Interceptor:
         return _untouched if self._line is None else self._line.pipeline
 
-    def lane(self, connection: object) -> str:
-        """The label of a connection: numbered from 1 by first appearance on this line."""
-        return self._lanes.setdefault(connection, str(len(self._lanes) + 1))
+    @property
+    def clock(self) -> Clock:
+        """The time of the run; no time is ever skipped outside one."""
+        return _real if self._line is None else self._line.clock
+
+    def lane(self, connection: object, way: str = "") -> str:
+        """The label of a connection: numbered from 1 by first appearance on this line.
+
+        Args:
+            connection: anything that stays the same for it.
+            way: which way a call came in with this question.
+
+        Of very many connections the oldest are forgotten, so that a line may last for days.
+        """
+        if way and self._line is not None:
+            self.ways[way] = self.ways.get(way, 0) + 1
+        label = self._lanes.get(connection)
+        if label is None:
+            self._opened += 1
+            label = self._lanes[connection] = str(self._opened)
+            if len(self._lanes) > _LANES:
+                del self._lanes[next(iter(self._lanes))]
+        return label

@@ -6,7 +6,7 @@ Five ways lead in; every one carries the run token, so that traffic of concurren
     /r/TOKEN/u/SCHEME/AUTHORITY/REST    a hard-coded URL, redirected by the shim
     /r/TOKEN/m/NAME                     a wrapped MCP server (`flakestorm mcp -- COMMAND`)
     http://AUTHORITY/REST               the plain HTTP proxy (token in Proxy-Authorization)
-    CONNECT AUTHORITY                   an opaque tunnel (token in Proxy-Authorization)
+    CONNECT AUTHORITY                   a tunnel (token in Proxy-Authorization), and what comes `within` it
 
 Paths and queries are kept byte for byte: signed URLs and odd escapes must reach the upstream as they were written.
 """
@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-__all__ = ["Lost", "Route", "locate"]
+__all__ = ["Lost", "Route", "locate", "within"]
 
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?")
 _ABSOLUTE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_DEFAULT_PORT = {"http": ":80", "https": ":443"}
 
 
 class Lost(Exception):
@@ -93,6 +94,23 @@ def locate(method: str, target: str, authorization: str | None, own: Collection[
         "this is flakestorm's gateway; it serves /r/TOKEN/p/PROVIDER/... and /r/TOKEN/u/SCHEME/HOST/..., "
         "and HTTP proxy requests. Use the URLs that `flakestorm gateway` prints",
     )
+
+
+def within(token: str, scheme: str, host: str, method: str, target: str) -> Route:
+    """Read a request line that came inside a tunnel.
+
+    Args:
+        token: the run token that the tunnel was opened with.
+        scheme: `https` where there is TLS inside, else `http`.
+        host: where the tunnel leads, `HOST:PORT`.
+        method, target: of the request line, unchanged.
+
+    Raises:
+        Lost: it is no request to that host.
+    """
+    if method == "CONNECT" or target[:1] != "/":
+        raise Lost(400, f"a request inside a tunnel to {host} needs a path, not {method} {target!r}")
+    return Route(token, "proxy", f"{scheme}://{host.removesuffix(_DEFAULT_PORT[scheme])}{target}")
 
 
 def _url(scheme: str, authority: str, rest: str, own: Collection[str]) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from flakestorm.core.call import Call
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, Interceptor
 
-__all__ = ["Crossing", "carry", "current", "outside"]
+__all__ = ["Crossing", "carry", "crossing_in", "current", "outside", "step_in", "step_out"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,15 +33,37 @@ class Crossing:
     Args:
         run: the run's id.
         pipeline: the chained stages every call of this run passes, outermost first.
+        clock: the run's time; one of its own where none is given.
     """
 
-    __slots__ = ("_lanes", "_lock", "_opened", "_stages", "calls", "run")
+    __slots__ = (
+        "__weakref__",
+        "_lock",
+        "_opened",
+        "_stages",
+        "_tasks",
+        "_threads",
+        "calls",
+        "clock",
+        "loop",
+        "remarks",
+        "run",
+        "seams",
+    )
 
-    def __init__(self, run: str, pipeline: Interceptor) -> None:
+    def __init__(self, run: str, pipeline: Interceptor, clock: Clock | None = None) -> None:
         self.run, self._stages = run, pipeline
+        self.clock = Clock(time.monotonic) if clock is None else clock
         self.calls = 0
         """How many calls have crossed so far (at least; two threads may count as one)."""
-        self._lanes: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        self.seams: dict[str, int] = {}
+        """How many calls came in by each in-process seam; as `calls`."""
+        self.remarks: list[str] = []
+        """What a reader of the run's tape should know about how its calls came in."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that the agent was last seen on, if it ever was."""
+        self._threads = threading.local()
+        self._tasks: WeakKeyDictionary[object, str] = WeakKeyDictionary()
         self._lock = threading.Lock()
         self._opened = 0
 
@@ -52,21 +76,47 @@ class Crossing:
         finally:
             _current.reset(token)
 
-    def pipeline(self, call: Call, /) -> Flow:
+    def pipeline(self, call: Call, /) -> Flow | Call:
         """The stages, entered by one more call."""
         self.calls += 1
         return self._stages(call)
 
-    def lane(self) -> str:
-        """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ..."""
+    def seen(self) -> None:
+        """The agent is at work here: notes the event loop, if there is one."""
+        loop = asyncio._get_running_loop()
+        if loop is not None:
+            self.loop = loop
+
+    def saw(self, seam: str) -> None:
+        """A call came in by this seam."""
+        self.seams[seam] = self.seams.get(seam, 0) + 1
+
+    def lane(self, seam: str = "") -> str:
+        """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ...
+
+        Args:
+            seam: the one by which a call comes in with this question.
+        """
+        if seam:
+            self.saw(seam)
         loop = asyncio._get_running_loop()  # None where there is none; the public form raises, at twice the price
-        here: object = (asyncio.current_task(loop) if loop is not None else None) or threading.current_thread()
-        lane = self._lanes.get(here)
-        if lane is None:
-            with self._lock:
-                self._opened += 1
-                lane = self._lanes[here] = str(self._opened)
+        task = None
+        if loop is not None:
+            self.loop, task = loop, asyncio.current_task(loop)
+        if task is None:
+            try:
+                return self._threads.lane  # type: ignore[no-any-return]
+            except AttributeError:
+                lane = self._threads.lane = self._open()
+        else:
+            known = self._tasks.get(task)
+            lane = known if known is not None else self._tasks.setdefault(task, self._open())
         return lane
+
+    def _open(self) -> str:
+        with self._lock:
+            self._opened += 1
+            return str(self._opened)
 
     def __repr__(self) -> str:
         return f"<crossing of {self.run}>"
@@ -76,14 +126,24 @@ current: Callable[[], Crossing | None] = _current.get
 """The crossing of the current context, or None: calls then pass untouched."""
 
 
+def crossing_in(context: Context) -> Crossing | None:
+    """The crossing of another context, or None."""
+    return context.get(_current)
+
+
+step_out = _current.set
+"""`step_in(step_out(None))` is `outside`, in the words of a `try` and `finally`, at half the price."""
+step_in = _current.reset
+
+
 class _Outside:
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _current.set(None)
+        self._token = step_out(None)
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._token)
+        step_in(self._token)
 
 
 def outside() -> AbstractContextManager[None]:

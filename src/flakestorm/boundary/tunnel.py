@@ -1,20 +1,26 @@
-"""CONNECT tunnels: TLS that the gateway cannot look into, carried through opaquely.
+"""Opaque tunnels: what an agent sends through CONNECT that the gateway does not look into, carried through as it is.
 
-That a tunnel was opened is recorded, so nothing an agent does is silently missing from its tape; what passes inside is
-not, and cannot be. Faults that refuse, reset or delay act when the tunnel is opened.
+That is TLS where the extra `mitm` is not installed, and with it what is neither TLS nor HTTP. That a tunnel was opened
+is recorded, so nothing an agent does is silently missing from its tape; what passes inside is not, and cannot be.
+Faults that refuse, reset or delay act when the tunnel is opened.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from flakestorm.boundary.outward import Outward
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
 
-__all__ = ["Tunnel"]
+__all__ = ["ESTABLISHED", "Tunnel"]
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+"""What a client is told when its tunnel is open."""
 
 _READ_BYTES = 64 * 1024
 _HIGH_WATER_BYTES = 1024 * 1024
@@ -25,10 +31,15 @@ class Tunnel:
 
     It plays the part of a payload parser for aiohttp's server: after CONNECT the server hands it every byte that
     comes from the client.
+
+    Args:
+        request: the CONNECT.
+        outward: how the upstream is reached.
+        told: whether the client has been told already that the tunnel is open; it is then not being read from.
     """
 
-    def __init__(self, request: web.BaseRequest) -> None:
-        self._request = request
+    def __init__(self, request: web.BaseRequest, outward: Outward | None = None, *, told: bool = False) -> None:
+        self._request, self._outward, self._told = request, outward or Outward(), told
         self._upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._draining: asyncio.Task[None] | None = None
 
@@ -37,7 +48,7 @@ class Tunnel:
         return self._upstream is not None
 
     async def send(self, call: Call) -> Reply:
-        """Connect to where the call's URL says (`https://HOST:PORT`).
+        """Connect to where the call's URL says (`SCHEME://HOST:PORT`).
 
         Raises:
             CallFailed: nobody listens there, or it did not answer.
@@ -45,10 +56,10 @@ class Tunnel:
         authority = call.url.partition("://")[2].rstrip("/")
         host, _, port = authority.rpartition(":")
         try:
-            self._upstream = await asyncio.open_connection(host.strip("[]"), int(port))
+            self._upstream = await _open(host.strip("[]"), int(port), self._outward)
         except TimeoutError as error:
             raise CallFailed("timeout", f"{authority} did not answer: {error}") from error
-        except (OSError, OverflowError, UnicodeError) as error:
+        except (OSError, EOFError, OverflowError, ValueError) as error:
             raise CallFailed("refused", f"{authority} cannot be reached: {error}") from error
         return Reply(200, reason="Connection established")
 
@@ -58,8 +69,11 @@ class Tunnel:
         if self._upstream is None or client is None:
             return
         reader, _ = self._upstream
-        client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        if not self._told:
+            client.write(ESTABLISHED)
         self._request.protocol.set_parser(self)  # type: ignore[arg-type]  # aiohttp types it as its websocket reader
+        if self._told:
+            client.resume_reading()
         with suppress(OSError):
             while (data := await reader.read(_READ_BYTES)) and not client.is_closing():
                 client.write(data)
@@ -93,3 +107,36 @@ class Tunnel:
         self._draining = None
         if not client.is_closing():
             client.resume_reading()
+
+
+async def _open(host: str, port: int, outward: Outward) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to an upstream, through a proxy where there is one.
+
+    Raises:
+        OSError: it cannot be had, or the proxy says no.
+        EOFError: the proxy broke off.
+        ValueError: the proxy cannot be used.
+    """
+    proxy = outward.proxies.to("https", host, port)
+    if proxy is None:
+        return await asyncio.open_connection(host, port)
+    parts = urlsplit(proxy.url)
+    secure = parts.scheme == "https"
+    reader, writer = await asyncio.open_connection(
+        parts.hostname,
+        parts.port or (443 if secure else 80),
+        ssl=(outward.trust.context() or True) if secure else None,
+    )
+    try:
+        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+        if proxy.authorization:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        status = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0].decode("latin-1")
+        if status.split(" ")[1:2] != ["200"]:
+            raise ConnectionRefusedError(f"the proxy {parts.hostname} says {status[:200]}")
+    except BaseException:
+        writer.close()
+        raise
+    return reader, writer

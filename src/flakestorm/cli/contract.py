@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from flakestorm import api
 from flakestorm.cli.judge import carry_out, how, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import place_for, results_only
+from flakestorm.cli.output import place_for, present, results_only
+from flakestorm.cli.saved import saving, store_folder
 from flakestorm.reports.text import counted
 
 __all__ = ["contract"]
@@ -25,7 +24,7 @@ def contract(options: Globals) -> None:
 @global_options
 @min_score_option("the contract score that decides", full=100)
 @resume_option
-def run(options: Globals, min_score: float | None, resume: Path | None) -> int:
+def run(options: Globals, min_score: float | None, resume: str | None) -> int:
     """Run the matrix and judge every cell.
 
     Fails on a failing critical cell, and on any failing cell unless --min-score is given, which then decides the rest.
@@ -41,18 +40,27 @@ def validate(options: Globals) -> int:
     plan = project.check()
     axes = ((plan.invariants, "invariant"), (plan.scenarios, "scenario"), (plan.prompts, "prompt"))
     product = " x ".join(counted(len(axis), noun) for axis, noun in axes)
-    click.echo(f"{options.config_path}: ok; {product} = {counted(len(plan.trials), 'agent run')}")
+    said = f"{options.config_path}: ok; {product} = {counted(len(plan.trials), 'agent run')}"
+    if plan.generate is not None:
+        said += f"; {counted(len(plan.baseline), 'run')} without chaos will show which scenarios {plan.generate} adds"
+    click.echo(said)
     return 0
 
 
 @contract.command()
 @global_options
-def score(options: Globals) -> int:
-    """Run the matrix and print nothing but the score."""
+@min_score_option("the contract score that decides", full=100)
+def score(options: Globals, min_score: float | None) -> int:
+    """Run the matrix and print nothing but the score.
+
+    With --format json, the report as `contract run` gives it; -o writes it to a file instead.
+    """
     project = api.load(options.config_path)
     place = place_for(options, project.config, "contract score")
-    with results_only():
-        report = project.contract(how(options, place))
+    with results_only(), saving(store_folder(options, project.config)) as save:
+        report = project.contract(how(options, place, min_score=min_score, listener=save))
+    if options.output is not None or options.format == "json":
+        return present(report, place, options)
     found = report.scores["contract"].value
     click.echo("no data" if found is None or report.interrupted else f"{found:g}")
     return report.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,7 @@ from flakestorm import api
 from flakestorm.cli.judge import how
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, present, results_only, watching
+from flakestorm.cli.saved import FOLDER, both, saving
 
 __all__ = ["demo"]
 
@@ -32,8 +34,8 @@ def demo(options: Globals, prompt: int | None, injections: tuple[str, ...]) -> i
         os.environ.update(variables)
         project = replace(api.load(CONFIG), again=("flakestorm", "demo"))
         place = place_for(options, project.config, "demo")
-        with results_only(), watching(options) as listener:
-            told = how(options, place, listener=listener)
+        with results_only(), watching(options) as shown, saving(Path.cwd() / FOLDER) as save:
+            told = how(options, place, listener=both(shown, save))
             report = project.inject(prompt or 0, injections, told) if alone else project.contract(told)
-        present(report, place, options)
+        present(report, place, options, save)
     return report.exit_code if alone or report.exit_code in (3, 130) else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +11,7 @@ import click
 from flakestorm import api
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
+from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.engine.events import Report
 from flakestorm.errors import Misuse
 
@@ -26,9 +26,11 @@ def min_score_option(meaning: str, *, full: int) -> Callable[[F], F]:
 
 
 def resume_option(command: F) -> F:
-    """`--resume REPORT.json`: go on after an interruption."""
+    """`--resume FILE|RUN`: go on after an interruption."""
     return click.option(
-        "--resume", type=click.Path(path_type=Path), help="Go on from the JSON report of an interrupted command."
+        "--resume",
+        metavar="FILE|RUN",
+        help="Go on from an interrupted command: its JSON report, or its id.",
     )(command)
 
 
@@ -41,7 +43,7 @@ def carry_out(
     command: str,
     judge: Judge,
     min_score: float | None = None,
-    resume: Path | None = None,
+    resume: str | None = None,
     *,
     progress: bool = True,
 ) -> int:
@@ -56,9 +58,15 @@ def carry_out(
     """
     project = api.load(options.config_path)
     place = place_for(options, project.config, command)
-    with results_only(), watching(options, progress=progress) as listener:
-        report = judge(project, how(options, place, listener=listener, min_score=min_score, resume=resume))
-    return present(report, place, options)
+    with (
+        results_only(),
+        watching(options, progress=progress) as shown,
+        saving(store_folder(options, project.config)) as save,
+    ):
+        earlier = None if resume is None else report_named(resume, options)
+        told = how(options, place, listener=both(shown, save), min_score=min_score, resume=earlier)
+        report = judge(project, told)
+    return present(report, place, options, save)
 
 
 def how(options: Globals, place: Place, **more: Any) -> api.Options:
@@ -91,7 +99,7 @@ def run(
     ci: bool,
     verify_only: bool,
     min_score: float | None,
-    resume: Path | None,
+    resume: str | None,
 ) -> int:
     """Run golden prompts against the agent: under chaos, or one of them with chosen faults.
 
@@ -103,7 +111,7 @@ def run(
     if ci:
         options = replace(options, no_color=True)
     if verify_only:
-        from flakestorm.cli.setup import check_reach
+        from flakestorm.cli.verify import check_reach
 
         return check_reach(options)
     if mutated:
@@ -148,6 +156,6 @@ def run(
 @click.option("--profile", metavar="NAME", help="A profile's name or file; the config's 'chaos' block if absent.")
 @min_score_option("the least chaos resilience", full=1)
 @resume_option
-def chaos(options: Globals, profile: str | None, min_score: float | None, resume: Path | None) -> int:
+def chaos(options: Globals, profile: str | None, min_score: float | None, resume: str | None) -> int:
     """Run the golden prompts under chaos."""
     return carry_out(options, "chaos", lambda project, opts: project.chaos(profile, opts), min_score, resume)

@@ -27,18 +27,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("judge:run", "Run golden prompts against the agent, under chaos or with chosen faults."),
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
-    "verify": ("setup:verify", "Check that agent, boundary and reset are reachable and working."),
+    "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
+    "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
+    "gateway": ("gateway:gateway", "Run a boundary on its own, for agents that somebody else starts."),
     "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
-    "tapes": ("tapes:tapes", "List, show and import recorded tapes."),
+    "report": ("report:report", "Render a saved report in any form, or list those that are saved."),
+    "score": ("report:score", "Print a saved report's score and nothing else."),
+    "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
 LATER = frozenset({
-    "blame", "certificate", "ci", "compare", "diff", "doctor", "explore", "fork", "gateway", "record", "replay",
-    "report", "scan", "score", "shrink", "verify-tape", "view",
+    "blame", "certificate", "compare", "diff", "doctor", "explore", "fork", "record", "replay", "scan", "shrink",
+    "verify-tape", "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""
 
@@ -99,6 +103,8 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(_run(args))
     finally:
         gc.set_threshold(*before)  # for those who call this from Python
+        if args is None:
+            gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
 
 
 def _run(args: list[str] | None) -> int:

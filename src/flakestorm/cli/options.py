@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "Globals", "global_options"]
 
 T = TypeVar("T")
 
-FORMATS = ("html", "json", "terminal")
+FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,21 @@ from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from flakestorm.cli.options import FORMATS, Globals
+from flakestorm.cli.forms import SUFFIX, form_of, text, write
+from flakestorm.cli.options import Globals
+from flakestorm.cli.saved import Saving
 from flakestorm.config.model import Config
-from flakestorm.engine.events import Listener, Report, RunResult
-from flakestorm.errors import FlakestormError, Misuse
-from flakestorm.reports.files import write_whole
+from flakestorm.engine.events import Listener, Report
+from flakestorm.reports.trend import Point
 
-__all__ = ["Place", "exchanges_of", "place_for", "present", "results_only", "watching"]
+__all__ = ["Place", "place_for", "present", "results_only", "watching"]
+
+
+ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif"})
+"""The forms that, asked for by `--format` without `-o`, are printed in place of a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Place:
     """Where the results of one command go.
 
     Args:
-        form: `html`, `json` or `terminal`.
+        form: `html`, `json`, `terminal`, `junit`, `markdown` or `sarif`.
         file: the one file asked for by `-o`; None for a folder of its own.
         folder: where reports are written; the report's paths are relative to it.
         tapes: where tapes are written.
@@ -56,11 +60,7 @@ def place_for(options: Globals, config: Config, command: str) -> Place:
     Raises:
         Misuse: the form asked for is not available in this version.
     """
-    by_suffix = {".json": "json", ".html": "html", ".htm": "html", ".txt": "terminal"}
-    suffix = None if options.output is None else by_suffix.get(options.output.suffix.lower())
-    form = options.format or suffix or config.output.format
-    if form not in FORMATS:
-        raise Misuse(f"output.format {form!r} is not available in this version; available: {', '.join(FORMATS)}")
+    form = form_of(options.format, options.output, config.output.format)
     if options.output is not None:
         file = options.output.absolute()
         return Place(form, file, file.parent, file.with_name(f"{file.stem}.tapes"), stdout=False)
@@ -73,7 +73,7 @@ def place_for(options: Globals, config: Config, command: str) -> Place:
     folder, n = first, 2
     while folder.exists():  # two commands in one second
         folder, n = first.with_name(f"{first.name}-{n}"), n + 1
-    return Place(form, None, folder, folder / "tapes", stdout=options.format == "json")
+    return Place(form, None, folder, folder / "tapes", stdout=options.format in ON_STDOUT)
 
 
 def watching(options: Globals, *, progress: bool = True) -> AbstractContextManager[Listener]:
@@ -88,59 +88,77 @@ def results_only() -> AbstractContextManager[object]:
     return redirect_stdout(sys.stderr)
 
 
-def present(report: Report, place: Place, options: Globals) -> int:
+def present(
+    report: Report, place: Place, options: Globals, saved: Saving | None = None, *, history: Sequence[Point] = ()
+) -> int:
     """Write the reports, print the summary, and give the exit code.
+
+    Args:
+        report: what was found out.
+        place, options: where to, and how much of it.
+        saved: what has saved it in the store.
+        history: of a `ci`, earlier ones and this one, the oldest first.
 
     Raises:
         Misuse: a report cannot be written; the message says where.
     """
-    from flakestorm.reports import document, terminal
+    from flakestorm.reports import terminal
     from flakestorm.reports.text import one_line
 
-    files = list(_write(report, place))
+    files = list(_write(report, place, history))
     if place.stdout:
-        click.echo(document.dumps(report))
+        click.echo(text(report, place.form))
     elif options.quiet:
         click.echo(f"{report.verdict}: {one_line(report.headline, 1000)}")
     else:
         terminal.summary(report, files=files, color=not options.no_color)
+        _trend(history)
+        if saved is not None and saved.id is not None:
+            click.echo(f"saved: {saved.id} (`flakestorm report {saved.id}` shows it again)")
+    if saved is not None and saved.problem is not None:
+        click.echo(f"note: this report was not saved for later: {one_line(saved.problem, 1000)}", err=True)
     if report.interrupted:
-        click.echo(_how_to_resume(report, files), err=True)
+        click.echo(_how_to_resume(report, files, saved), err=True)
     return report.exit_code
 
 
-def _write(report: Report, place: Place) -> Iterator[Path]:
-    from flakestorm.reports import document, html, terminal
+def _trend(history: Sequence[Point]) -> None:
+    """One line for each score there is, the overall one first."""
+    from flakestorm.reports.trend import line
 
-    if place.file is None:
-        if place.form == "html":
-            yield html.write_html(report, place.folder / "report.html", exchanges=exchanges_of)
-        yield document.write_json(report, place.folder / "report.json")
-    elif place.form == "json":
-        yield document.write_json(report, place.file)
-    elif place.form == "html":
-        yield html.write_html(report, place.file, exchanges=exchanges_of)
-    else:
-        yield write_whole(place.file, terminal.text(report).encode())
+    bars = _can_draw()
+    for name in dict.fromkeys(name for point in history for name in ("overall", *point.scores)):
+        said = line(history, name, bars=bars)
+        if said:
+            click.echo(f"trend: {said}")
 
 
-def _how_to_resume(report: Report, files: Sequence[Path]) -> str:
-    """The same command again, as it was typed, going on from the JSON report, where there is one."""
-    saved = next((file for file in files if file.suffix == ".json"), None)
-    if saved is None or report.command in ("run", "verify"):
+def _can_draw() -> bool:
+    """Whether standard output's encoding has block characters."""
+    try:
+        "▁█".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _write(report: Report, place: Place, history: Sequence[Point]) -> Iterator[Path]:
+    if place.file is not None:
+        yield write(report, place.form, place.file, history=history)
+        return
+    if place.form not in ("json", "terminal"):
+        yield write(report, place.form, place.folder / f"report{SUFFIX[place.form]}", history=history)
+    yield write(report, "json", place.folder / "report.json")
+
+
+def _how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) -> str:
+    """The same command again, as it was typed, going on from the JSON report, else from what is saved."""
+    phases = [Path(phase.report).with_name("report.json") for phase in report.phases if phase.report]
+    written = next(iter(phases or [file for file in files if file.suffix == ".json"]), None)
+    kept = str(written) if written is not None else None if saved is None else saved.id
+    if kept is None or report.command in ("run", "verify"):
         return "interrupted; the report holds the runs that had finished"
     typed = ["flakestorm", *sys.argv[1:]]
     if "--resume" in typed:
         del typed[typed.index("--resume") : typed.index("--resume") + 2]
-    return f"interrupted; what had finished is kept. To resume: {shlex.join([*typed, '--resume', str(saved)])}"
-
-
-def exchanges_of(run: RunResult) -> list[dict[str, Any]]:
-    """The exchanges of a run as its tape tells them; none if there is no readable tape."""
-    from flakestorm.tape.reader import Tape, describe
-
-    try:
-        found: list[dict[str, Any]] = describe(Tape.open(Path(run.tape)))["exchanges"]
-    except (FlakestormError, OSError):
-        return []
-    return found
+    return f"interrupted; what had finished is kept. To resume: {shlex.join([*typed, '--resume', kept])}"

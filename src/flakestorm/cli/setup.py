@@ -1,4 +1,4 @@
-"""Commands that help to get going: `init`, `verify`, `profiles`, `schema`."""
+"""Commands that help to get going: `init`, `profiles`, `schema`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
-__all__ = ["check_reach", "init", "profiles", "schema", "verify"]
+__all__ = ["init", "profiles", "schema"]
 
 _USUAL_PORTS = (8000, 8080, 5000, 3000)
 
@@ -44,45 +44,6 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@click.command()
-@global_options
-def verify(options: Globals) -> int:
-    """Start or reach the agent, ask it the first golden prompt, and say what crossed its boundary."""
-    return check_reach(options)
-
-
-def check_reach(options: Globals) -> int:
-    """What `verify` does; gives its exit code."""
-    from flakestorm import api
-    from flakestorm.cli.judge import how
-    from flakestorm.cli.output import place_for, results_only
-    from flakestorm.reports.text import one_line
-
-    project = api.load(options.config_path)
-    agent = project.config.agent
-    place = place_for(options, project.config, "verify")
-    with results_only():
-        report = project.probe(how(options, place))
-    if not report.runs:
-        click.echo(f"agent: not reachable\n{one_line(report.headline, 2000)}")
-        return 3
-    run = report.runs[0]
-    click.echo(f"agent: {'answers' if run.error is None else 'answers with an error'} ({run.latency_ms:g} ms)")
-    if run.error is not None:
-        click.echo(f"  {one_line(run.error, 2000)}")
-    crossed = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
-    seen = f" ({one_line(', '.join(run.seen), 1000)})" if run.seen else ""
-    click.echo(f"boundary: {crossed or 'no call crossed it'}{seen}")
-    if not crossed and agent.start is None and agent.type != "python":
-        click.echo(
-            "  no fault can reach this agent: let flakestorm launch it (agent.start), or run it in process "
-            "(agent.type: python), so that its calls pass the boundary"
-        )
-    resets = agent.reset_endpoint or agent.reset_function
-    click.echo(f"reset: {'works' if resets and run.error is None else 'see the error above' if resets else 'none'}")
-    return 0 if run.error is None else 3
 
 
 @click.command()

@@ -1,23 +1,23 @@
-"""`flakestorm tapes`: list, show, import."""
+"""`flakestorm tapes`: list, show, import, export, prune."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.saved import store_folder
 from flakestorm.errors import FlakestormError, Misuse
+from flakestorm.reports.text import counted
 
 if TYPE_CHECKING:
     from flakestorm.tape.shelf import Summary
 
 __all__ = ["tapes"]
-
-STORE = Path(".flakestorm")
-"""Where tapes go that belong to no report."""
 
 
 @click.group(invoke_without_command=True)
@@ -35,6 +35,9 @@ def tapes(options: Globals) -> int:
 def list_(options: Globals, folder: Path | None) -> int:
     """List the tapes in FOLDER; by default those in the report folder and in .flakestorm.
 
+    Saved reports keep their tapes in .flakestorm. One that only the store still has is listed as REPORT/RUN, the name
+    by which `show` and `export` know it.
+
     With --format json, one `flakestorm-tapes/1` object. A file that cannot be read is named, and the exit code is 2.
     """
     return _list(options, folder)
@@ -44,7 +47,7 @@ def list_(options: Globals, folder: Path | None) -> int:
 @global_options
 @click.argument("tape", type=click.Path(path_type=Path))
 def show(options: Globals, tape: Path) -> int:
-    """Print a tape: every exchange of the run, decoded.
+    """Print a tape: every exchange of the run, decoded. TAPE is a file, or REPORT/RUN for one in the store.
 
     With --format json, one `flakestorm-tape/1` object.
     """
@@ -53,7 +56,7 @@ def show(options: Globals, tape: Path) -> int:
     from flakestorm.tape.reader import Tape, describe
     from flakestorm.tape.text import lines
 
-    opened = Tape.open(tape)
+    opened = Tape.open(_in_store(tape, options) or tape)
     if options.format == "json":
         text = orjson.dumps(describe(opened), option=orjson.OPT_INDENT_2).decode()
     else:
@@ -77,6 +80,7 @@ def import_(options: Globals, files: tuple[Path, ...], form: str) -> int:
     A file that cannot be imported is named with the reason, the others are imported, and the exit code is 2.
     """
     from flakestorm.importers.files import import_file, tape_names
+    from flakestorm.tape.shelf import STORE
     from flakestorm.tape.text import plain
 
     folder = options.output or STORE / "tapes"
@@ -90,9 +94,95 @@ def import_(options: Globals, files: tuple[Path, ...], form: str) -> int:
             refused += 1
             continue
         kinds = ", ".join(f"{count} {kind}" for kind, count in made.calls.items())
-        total = _exchanges(sum(made.calls.values()))
+        total = counted(sum(made.calls.values()), "exchange")
         click.echo(f"{plain(str(made.tape))}: {total}{f' ({kinds})' if kinds else ''}")
     return 2 if refused else 0
+
+
+@tapes.command(short_help="Copy tapes out of the store.")
+@global_options
+@click.argument("name", metavar="REPORT[/RUN]")
+def export(options: Globals, name: str) -> int:
+    """Copy the tapes of a saved report, or of one of its runs, to the folder that -o names (the current one).
+
+    REPORT is what `flakestorm report` calls it, e.g. 20261122-073645-ab12 or `latest`.
+    """
+    import shutil
+
+    from flakestorm.store.sqlite import Store
+    from flakestorm.tape.text import plain
+
+    report, _, run = name.partition("/")
+    folder = options.output or Path()
+    with Store(store_folder(options)) as store:
+        found = [kept for kept in store.tapes(store.find(report)) if not run or kept.run == run]
+    if not found:
+        raise Misuse(f"{name}: the store has no such tape; `flakestorm tapes` lists those that are there")
+    for kept in found:
+        target = folder / f"{kept.run.replace('/', '-')}.tape"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(kept.path, target)
+        except OSError as error:
+            raise Misuse(f"{target}: it cannot be written: {error.strerror or error}; choose another -o") from error
+        click.echo(plain(str(target)))
+    return 0
+
+
+@tapes.command(short_help="Remove old reports from the store, with their tapes.")
+@global_options
+@click.option("--keep", type=click.IntRange(min=0), help="So many of the newest reports stay.")
+@click.option("--older-than", "days", type=click.FloatRange(min=0), help="Only reports older than so many days go.")
+def prune(options: Globals, keep: int | None, days: float | None) -> int:
+    """Remove saved reports from .flakestorm, and the tapes that no other report has. Report folders stay as they are.
+
+    With both options, a report goes only if both say so.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from flakestorm.store.sqlite import Store
+
+    if keep is None and days is None:
+        raise Misuse("say what may go: --keep N, --older-than DAYS, or both")
+    before = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    folder = store_folder(options)
+    Store(folder).close()  # one that is not there is not made in order to be pruned
+    with Store(folder, write=True) as store:
+        gone = store.prune(keep=keep, before=before)
+    click.echo(f"removed {counted(len(gone.reports), 'report')}, {counted(gone.tapes, 'tape')} ({gone.bytes:,} bytes)")
+    return 0
+
+
+def _in_store(name: Path, options: Globals) -> Path | None:
+    """Where the tape REPORT/RUN lies in the store; None for whatever is a file, or no such name."""
+    from flakestorm.store.sqlite import Store
+
+    report, _, run = name.as_posix().partition("/")
+    if name.exists() or not run:
+        return None
+    try:
+        with Store(store_folder(options)) as store:
+            found = [kept.path for kept in store.tapes(store.find(report)) if kept.run == run]
+    except Misuse:
+        return None
+    return found[0] if found else None
+
+
+def _stored(options: Globals, listed: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """The tapes that nothing but the store has, as REPORT/RUN, and where they lie: those whose own file is gone, or has
+    been written to again since."""
+    from flakestorm.store.content import digest_of
+    from flakestorm.store.sqlite import Store
+
+    there, folder = {path.resolve() for path in listed}, store_folder(options)
+    if not Store.lies_in(folder):
+        return
+    with Store(folder) as store:
+        kept = store.tapes()
+    for tape in kept:
+        original = tape.original.resolve()
+        if original not in there or digest_of(original) != tape.digest:
+            yield Path(tape.report, tape.run), tape.path
 
 
 def _tools(options: Globals) -> Sequence[tuple[str, str]]:
@@ -107,15 +197,20 @@ def _list(options: Globals, folder: Path | None) -> int:
     import orjson
 
     from flakestorm.errors import TapeDamaged
-    from flakestorm.tape.shelf import find, summary
+    from flakestorm.tape.shelf import STORE, find, summary
     from flakestorm.tape.text import plain
 
     folders = [folder] if folder is not None else [*_report_folders(options), STORE]
     found: list[Summary] = []
-    refused: list[TapeDamaged] = []
-    for path in find(folders):
+    refused: list[FlakestormError] = []
+    named = [(path, path) for path in find(folders)]
+    try:
+        named += [] if folder is not None else _stored(options, [path for path, _ in named])
+    except Misuse as error:
+        refused.append(error)
+    for name, path in named:
         try:
-            found.append(summary(path))
+            found.append(replace(summary(path), path=name))
         except TapeDamaged as error:
             refused.append(error)
     if options.format == "json":
@@ -161,10 +256,6 @@ def _table(found: Sequence[Summary]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
-
-
-def _exchanges(count: int) -> str:
-    return f"{count} exchange{'' if count == 1 else 's'}"
 
 
 def _put(text: str, output: Path | None) -> None:

@@ -10,8 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from pydantic import BaseModel
-
+from flakestorm.config.base import Strict, keys_of
 from flakestorm.config.faults import Chaos
 from flakestorm.config.invariants import NEEDS, Invariant
 from flakestorm.config.marked import Mapping, Node, Scalar, Sequence
@@ -32,7 +31,7 @@ __all__ = ["check", "name_invariants"]
 MAX_COUNT_V1 = 50
 
 
-def check(root: Node, model: type[BaseModel]) -> Iterator[Problem]:
+def check(root: Node, model: type[Strict]) -> Iterator[Problem]:
     """The problems of a file that is meant to hold this model."""
     if issubclass(model, Config):
         yield from _config(root)
@@ -45,7 +44,7 @@ def check(root: Node, model: type[BaseModel]) -> Iterator[Problem]:
         yield from _invariant(root, ())
 
 
-def name_invariants(root: Node, model: type[BaseModel]) -> None:
+def name_invariants(root: Node, model: type[Strict]) -> None:
     """Give every invariant without an id one, in place: its type, with -2, -3 ... where that is taken."""
     if issubclass(model, Config):
         lists = [_at(root, "invariants"), _at(_at(root, "contract"), "invariants")]
@@ -170,7 +169,7 @@ def _invariant(rule: Node, path: Path) -> Iterator[Problem]:
         value = rule.entries.get(key)
         if value is None or _empty(value):
             line = rule.lines.get(key, rule.lines.get("type", rule.line))
-            about = Invariant.model_fields[f"{key}_" if key == "schema" else key].description or ""
+            about = keys_of(Invariant)[key].about
             yield Problem(
                 (*path, key), line, f"{called} of type {kind!r} needs {key!r} ({about.partition(': ')[2] or about})"
             )

@@ -1,15 +1,16 @@
 """One invariant, as it stands in `invariants` and in `contract.invariants`."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from dataclasses import field as plain_field
+from typing import Annotated, Any, Self, TypeAlias
 
-from typing import Any, TypeAlias
-
-from pydantic import Field
+from msgspec import Meta, field
+from msgspec.structs import replace
 
 from flakestorm.config.base import Milliseconds, Probability, Severity, Strict, When, words
 from flakestorm.config.vocabulary import INVARIANT_TYPES
 
-__all__ = ["NEEDS", "Invariant", "InvariantType"]
+__all__ = ["NEEDS", "Invariant", "InvariantType", "ModelPrice", "Origin"]
 
 InvariantType: TypeAlias = str  # a plug-in may add any name; the registry knows the built-in ones
 
@@ -23,6 +24,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "similarity": ("expected",),
     "tool_called": ("tool",),
     "tool_not_called": ("tool",),
+    "no_duplicate_side_effect": ("tool",),
     "tool_order": ("before", "after"),
     "tool_args": ("tool", "schema"),
     "max_calls": ("limit",),
@@ -34,53 +36,116 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The keys without which a type means nothing. They must be there and not be empty."""
 
 
-class Invariant(Strict):
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an invariant was written. It is no part of what the invariant says: all origins are equal.
+
+    Args:
+        folder: what its own words (a function's module) are relative to.
+        file, line: where it stands, if it was read from a file.
+    """
+
+    folder: str = plain_field(default=".", compare=False)
+    file: str | None = plain_field(default=None, compare=False)
+    line: int | None = plain_field(default=None, compare=False)
+
+
+class ModelPrice(Strict, frozen=True, kw_only=True):
+    """What a model costs."""
+
+    input: Annotated[Annotated[float, Meta(ge=0)], Meta(description="US dollars per million tokens that it reads")]
+    output: Annotated[Annotated[float, Meta(ge=0)], Meta(description="US dollars per million tokens that it writes")]
+
+
+class Invariant(Strict, frozen=True, kw_only=True, dict=True):
     """One rule over the output or the tape of a run. Which of the type's own keys it needs is said by `NEEDS`."""
 
-    type: InvariantType = Field(description="what is checked", json_schema_extra=words(INVARIANT_TYPES))
-    id: str | None = Field(None, description="its name in reports, unique in its list; default: its type")
-    description: str | None = Field(None, description="what the rule is for, in words")
-    severity: Severity = Field(
-        "medium",
-        description="weight in the score: critical 3, high 2, medium 1, low 1; a critical failure fails the gate",
+    type: Annotated[InvariantType, Meta(description="what is checked", extra_json_schema=words(INVARIANT_TYPES))]
+    id: Annotated[str | None, Meta(description="its name in reports, unique in its list; default: its type")] = None
+    description: Annotated[str | None, Meta(description="what the rule is for, in words")] = None
+    severity: Annotated[
+        Severity,
+        Meta(description="weight in the score: critical 3, high 2, medium 1, low 1; a critical failure fails the gate"),
+    ] = "medium"
+    when: Annotated[When, Meta(description="in which runs the rule applies, judged by the faults that fired")] = (
+        "always"
     )
-    when: When = Field("always", description="in which runs the rule applies, judged by the faults that fired")
-    negate: bool = Field(False, description="turn the rule round")
-    probes: list[str] = Field(default_factory=list, description="prompts used instead of the golden prompts")
-    min_pass_rate: Probability | None = Field(
-        None, description="share of a cell's trials that must pass, 0 to 1; default 1"
+    negate: Annotated[bool, Meta(description="turn the rule round")] = False
+    probes: Annotated[list[str], Meta(description="prompts used instead of the golden prompts")] = []
+    min_pass_rate: Annotated[
+        Probability | None, Meta(description="share of a cell's trials that must pass, 0 to 1; default 1")
+    ] = None
+    value: Annotated[str | None, Meta(description="contains: the text")] = None
+    values: Annotated[list[str] | None, Meta(description="contains_any: the texts, one of which must be there")] = None
+    pattern: Annotated[str | None, Meta(description="regex: a Python regular expression")] = None
+    patterns: Annotated[list[str] | None, Meta(description="excludes_pattern: Python regular expressions")] = None
+    schema_: Annotated[
+        dict[str, Any] | str | None,
+        Meta(description="json_schema, tool_args: a JSON Schema, or the path of a file that holds it"),
+    ] = field(default=None, name="schema")
+    max_ms: Annotated[Annotated[int, Meta(gt=0)] | None, Meta(description="latency: the limit, in milliseconds")] = None
+    expected: Annotated[str | None, Meta(description="similarity: the text to be close to")] = None
+    threshold: Annotated[
+        Probability | None, Meta(description="similarity: the least similarity, 0 to 1; default 0.8")
+    ] = None
+    baseline: Annotated[
+        str | None,
+        Meta(description="behavior_unchanged: `auto` (the same prompt's output without chaos; the default) or a text"),
+    ] = None
+    similarity_threshold: Annotated[
+        Probability | None, Meta(description="behavior_unchanged: the least similarity, 0 to 1; default 0.75")
+    ] = None
+    entities: Annotated[
+        list[str] | None, Meta(description="excludes_pii: which entities, e.g. [EMAIL_ADDRESS, US_SSN]; default: all")
+    ] = None
+    dangerous_prompts: Annotated[
+        bool | None, Meta(description="refusal_check: the prompts ask for something dangerous")
+    ] = None
+    tool: Annotated[str | None, Meta(description="rules on the tape: name or glob of the tool")] = None
+    args: Annotated[
+        dict[str, Any] | None,
+        Meta(description="tool_called, tool_not_called: arguments the call must have had; others do not matter"),
+    ] = None
+    before: Annotated[str | None, Meta(description="tool_order: the tool that comes first")] = None
+    after: Annotated[str | None, Meta(description="tool_order: the tool that comes later")] = None
+    kind: Annotated[str | None, Meta(description="max_calls: which kind of call: llm, tool, mcp or http")] = None
+    limit: Annotated[
+        Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)] | None,
+        Meta(description="max_calls, max_tokens, max_cost, no_retry_storm: the limit"),
+    ] = None
+    prices: Annotated[
+        dict[str, ModelPrice] | None,
+        Meta(description="max_cost: prices by the model's name, beside and before the built-in ones"),
+    ] = None
+    key: Annotated[
+        str | None,
+        Meta(
+            description="no_duplicate_side_effect: what tells side effects apart, as a dotted path into the arguments "
+            "or the name of a header; default: all arguments"
+        ),
+    ] = None
+    window_ms: Annotated[Milliseconds | None, Meta(description="no_retry_storm: the time window, in milliseconds")] = (
+        None
     )
-    value: str | None = Field(None, description="contains: the text")
-    values: list[str] | None = Field(None, description="contains_any: the texts, one of which must be there")
-    pattern: str | None = Field(None, description="regex: a Python regular expression")
-    patterns: list[str] | None = Field(None, description="excludes_pattern: Python regular expressions")
-    schema_: dict[str, Any] | str | None = Field(
-        None, alias="schema", description="json_schema, tool_args: a JSON Schema, or the path of a file that holds it"
-    )
-    max_ms: int | None = Field(None, gt=0, description="latency: the limit, in milliseconds")
-    expected: str | None = Field(None, description="similarity: the text to be close to")
-    threshold: Probability | None = Field(None, description="similarity: the least similarity, 0 to 1; default 0.8")
-    baseline: str | None = Field(
-        None, description="behavior_unchanged: `auto` (the same prompt's output without chaos; the default) or a text"
-    )
-    similarity_threshold: Probability | None = Field(
-        None, description="behavior_unchanged: the least similarity, 0 to 1; default 0.75"
-    )
-    entities: list[str] | None = Field(
-        None, description="excludes_pii: which entities, e.g. [EMAIL_ADDRESS, US_SSN]; default: all"
-    )
-    dangerous_prompts: bool | None = Field(None, description="refusal_check: the prompts ask for something dangerous")
-    tool: str | None = Field(None, description="rules on the tape: name or glob of the tool")
-    args: dict[str, Any] | None = Field(
-        None, description="tool_called, tool_not_called: arguments the call must have had; others do not matter"
-    )
-    before: str | None = Field(None, description="tool_order: the tool that comes first")
-    after: str | None = Field(None, description="tool_order: the tool that comes later")
-    kind: str | None = Field(None, description="max_calls: which kind of call: llm, tool, mcp or http")
-    limit: int | float | None = Field(
-        None, ge=0, description="max_calls, max_tokens, max_cost, no_retry_storm: the limit"
-    )
-    key: str | None = Field(None, description="no_duplicate_side_effect: the argument that tells side effects apart")
-    window_ms: Milliseconds | None = Field(None, description="no_retry_storm: the time window, in milliseconds")
-    function: str | None = Field(None, description="check: `module:function`, called with the run")
-    rubric: str | None = Field(None, description="judge: what a good answer is, in words")
+    function: Annotated[str | None, Meta(description="check: `module:function`, called with the run")] = None
+    rubric: Annotated[str | None, Meta(description="judge: what a good answer is, in words")] = None
+    max_flip_rate: Annotated[
+        Probability | None,
+        Meta(description="judge: how often it may change its mind before nothing it says counts; default 0.02"),
+    ] = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where it was written."""
+        found = vars(self).get("_origin")
+        return found if isinstance(found, Origin) else Origin()
+
+    def at(self, origin: Origin) -> Self:
+        """The same, written there."""
+        placed = replace(self)
+        vars(placed)["_origin"] = origin
+        return placed
+
+    def probing(self, probes: list[str]) -> Self:
+        """The same rule, written where it was, with these probes."""
+        return replace(self, probes=probes).at(self.origin)

@@ -11,18 +11,19 @@ from collections.abc import Mapping as Variables
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
-
+from flakestorm.config.base import Strict
 from flakestorm.config.checks import check, name_invariants
 from flakestorm.config.expand import expand, literal_keys
-from flakestorm.config.marked import MAX_BYTES, Mapping, Node, Scalar, parse, unfold
+from flakestorm.config.marked import MAX_BYTES, Mapping, Node, parse, unfold
 from flakestorm.config.model import Config
-from flakestorm.config.problems import Problem, config_error, node_at, problems_of
-from flakestorm.errors import ConfigError
+from flakestorm.config.origins import mark, read_schemas
+from flakestorm.config.problems import Path as Place
+from flakestorm.config.problems import Problem, config_error, problems_of, written_at
+from flakestorm.errors import ConfigError, Misuse
 
-__all__ = ["load", "loads", "read", "reads", "text_of"]
+__all__ = ["load", "loads", "located", "read", "reads", "text_of"]
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Strict)
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -52,9 +53,7 @@ def loads(
     Raises:
         ConfigError: it is wrong.
     """
-    config = reads(text, Config, file=file, variables=variables)
-    config._folder = str(Path(folder).resolve())
-    return config
+    return reads(text, Config, file=file, folder=folder, variables=variables).at(str(Path(folder).resolve()))
 
 
 def read(path: str | os.PathLike[str], model: type[M]) -> M:
@@ -63,11 +62,18 @@ def read(path: str | os.PathLike[str], model: type[M]) -> M:
     Raises:
         ConfigError: it cannot be read or is wrong.
     """
-    return reads(text_of(path), model, file=str(path))
+    return reads(text_of(path), model, file=str(path), folder=Path(path).resolve().parent)
 
 
-def reads(text: str, model: type[M], *, file: str | None = None, variables: Variables[str, str] | None = None) -> M:
-    """As `read`, for a text.
+def reads(
+    text: str,
+    model: type[M],
+    *,
+    file: str | None = None,
+    folder: str | os.PathLike[str] = ".",
+    variables: Variables[str, str] | None = None,
+) -> M:
+    """As `read`, for a text; relative paths in it are relative to `folder`.
 
     Raises:
         ConfigError: it is wrong.
@@ -80,6 +86,7 @@ def reads(text: str, model: type[M], *, file: str | None = None, variables: Vari
         problems += expand(root, os.environ if variables is None else variables)
     refused = {problem.path for problem in problems}
     problems += (problem for problem in check(root, model) if problem.path not in refused)
+    problems += (problem for problem in read_schemas(root, folder) if problem.path not in refused)
     name_invariants(root, model)
     built = _build(root, model)
     if isinstance(built, list):
@@ -87,7 +94,20 @@ def reads(text: str, model: type[M], *, file: str | None = None, variables: Vari
         problems += (problem for problem in built if problem.path not in reported)
     if problems or isinstance(built, list):
         raise config_error(problems, file=file)
+    mark(root, built, file=file, folder=Path(folder).resolve())
     return built
+
+
+def located(error: Misuse, file: Path, place: Place) -> ConfigError:
+    """What is wrong with what stands at a place of a file, with the line it stands on.
+
+    Args:
+        error: what is wrong.
+        file: a file that has been read without trouble.
+        place: keys and indexes from the top of it.
+    """
+    path, line = written_at(place, parse(text_of(file), file=str(file)))
+    return ConfigError(str(error), file=file, line=line, key=Problem(path, line, "").key)
 
 
 def text_of(path: str | os.PathLike[str]) -> str:
@@ -117,27 +137,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
 
 def _build(root: Node, model: type[M]) -> M | list[Problem]:
     try:
-        return model.model_validate(unfold(root))
-    except ValidationError as error:
-        if not _as_written(error, root):
-            return list(problems_of(error, root, model))
-    try:
-        return model.model_validate(unfold(root))
-    except ValidationError as error:
-        return list(problems_of(error, root, model))
-
-
-def _as_written(error: ValidationError, root: Node) -> bool:
-    """Where text is wanted and the file has a bare `8000`, `yes` or `1.10`, it means the text as written.
-
-    Returns:
-        Whether anything changed, so that another look is worth it.
-    """
-    changed = False
-    for detail in error.errors(include_url=False, include_context=False):
-        if detail["type"] != "string_type":
-            continue
-        node = node_at(detail["loc"], root)
-        if isinstance(node, Scalar) and node.plain and node.value is not None and not isinstance(node.value, str):
-            node.value, changed = node.raw, True
-    return changed
+        return model.of(unfold(root))
+    except ValueError:
+        problems = list(problems_of(root, model))  # this also takes bare values as they were meant
+    return problems or model.of(unfold(root))

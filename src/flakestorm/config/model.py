@@ -5,17 +5,18 @@ type is available is answered by the registry that implements it, when it is bui
 their own (`agents`, `faults`, `invariants`, `replays`); all of them are imported from here.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from msgspec import Meta, field
+from msgspec.structs import replace
 
 from flakestorm.config.agents import Agent, Model
 from flakestorm.config.base import Count, Milliseconds, Probability, Severity, Strict, When
 from flakestorm.config.faults import Chaos, ContextAttack, Fault, LlmFault, Scenario, ToolFault
 from flakestorm.config.invariants import Invariant, InvariantType
 from flakestorm.config.replays import (
+    LangfuseFile,
     LangSmithFilter,
     LangSmithProject,
     LangSmithRun,
@@ -43,6 +44,7 @@ __all__ = [
     "LangSmithFilter",
     "LangSmithProject",
     "LangSmithRun",
+    "LangfuseFile",
     "LlmFault",
     "Milliseconds",
     "Model",
@@ -62,11 +64,19 @@ __all__ = [
 ]
 
 
-class Mutations(Strict):
+class Mutations(Strict, frozen=True, kw_only=True):
     """How golden prompts are transformed."""
 
-    count: int = Field(10, ge=1, description="mutations per golden prompt; at most 50 in version 1.0")
-    types: list[str] = Field(
+    count: Annotated[
+        Annotated[int, Meta(ge=1)], Meta(description="mutations per golden prompt; at most 50 in version 1.0")
+    ] = 10
+    types: Annotated[
+        list[str],
+        Meta(
+            description="which types of mutation",
+            extra_json_schema={"items": {"anyOf": [{"enum": list(MUTATION_WEIGHTS)}, {"type": "string"}]}},
+        ),
+    ] = field(
         default_factory=lambda: [
             "paraphrase",
             "noise",
@@ -75,130 +85,143 @@ class Mutations(Strict):
             "encoding_attacks",
             "context_manipulation",
             "length_extremes",
-        ],
-        description="which types of mutation",
-        json_schema_extra={"items": {"anyOf": [{"enum": list(MUTATION_WEIGHTS)}, {"type": "string"}]}},
+        ]
     )
-    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(
-        default_factory=dict, description="weights of types in the robustness score, where the default is not wanted"
-    )
-    custom_templates: dict[str, str] = Field(
-        default_factory=dict, description="mutations of your own, name -> text with {prompt}"
-    )
-    engine: Literal["builtin", "llm"] = Field(
-        "builtin", description="who writes the mutations: built-in operators (no model needed), or `model`"
-    )
-    strategy: Literal["uniform", "adaptive"] = Field(
-        "uniform", description="uniform: all types alike; adaptive: more of what breaks the agent"
-    )
+    weights: Annotated[
+        dict[str, Annotated[float, Meta(ge=0)]],
+        Meta(description="weights of types in the robustness score, where the default is not wanted"),
+    ] = {}
+    custom_templates: Annotated[
+        dict[str, str], Meta(description="mutations of your own, name -> text with {prompt}")
+    ] = {}
+    engine: Annotated[
+        Literal["builtin", "llm"],
+        Meta(description="who writes the mutations: built-in operators (no model needed), or `model`"),
+    ] = "builtin"
+    strategy: Annotated[
+        Literal["uniform", "adaptive"],
+        Meta(description="uniform: all types alike; adaptive: more of what breaks the agent"),
+    ] = "uniform"
 
 
-class Contract(Strict):
+class Contract(Strict, frozen=True, kw_only=True):
     """Named invariants x scenarios."""
 
-    name: str = Field(description="the contract's name")
-    description: str | None = Field(None, description="what it promises, in words")
-    invariants: list[Invariant] = Field(default_factory=list, description="the rules")
-    chaos_matrix: list[Scenario] = Field(
-        default_factory=list, description="the scenarios; one without faults is the control"
-    )
-    trials: int = Field(1, ge=1, description="runs of each cell")
-    generate: Literal["toolmaze"] | None = Field(
-        None, description="toolmaze: add scenarios of explicit and implicit, transient and permanent tool faults"
-    )
+    name: Annotated[str, Meta(description="the contract's name")]
+    description: Annotated[str | None, Meta(description="what it promises, in words")] = None
+    invariants: Annotated[list[Invariant], Meta(description="the rules")] = []
+    chaos_matrix: Annotated[list[Scenario], Meta(description="the scenarios; one without faults is the control")] = []
+    trials: Annotated[Annotated[int, Meta(ge=1)], Meta(description="runs of each cell")] = 1
+    generate: Annotated[
+        Literal["toolmaze"] | None,
+        Meta(description="toolmaze: add scenarios of explicit and implicit, transient and permanent tool faults"),
+    ] = None
 
 
-class Scoring(Strict):
+class Scoring(Strict, frozen=True, kw_only=True):
     """Weights of the phases in the overall score. They must sum to 1."""
 
-    mutation: Probability = Field(0.20, description="weight of the robustness score")
-    chaos: Probability = Field(0.35, description="weight of chaos resilience")
-    contract: Probability = Field(0.35, description="weight of contract resilience")
-    replay: Probability = Field(0.10, description="weight of the replayed sessions")
+    mutation: Annotated[Probability, Meta(description="weight of the robustness score")] = 0.2
+    chaos: Annotated[Probability, Meta(description="weight of chaos resilience")] = 0.35
+    contract: Annotated[Probability, Meta(description="weight of contract resilience")] = 0.35
+    replay: Annotated[Probability, Meta(description="weight of the replayed sessions")] = 0.1
 
-    @model_validator(mode="after")
-    def _sum(self) -> Scoring:
+    def __post_init__(self) -> None:
         total = self.mutation + self.chaos + self.contract + self.replay
         if abs(total - 1.0) > 0.001:
             raise ValueError(f"the weights must sum to 1.0, but sum to {total:g}")
-        return self
 
 
-class Output(Strict):
+class Output(Strict, frozen=True, kw_only=True):
     """Where reports go, and in which form."""
 
-    format: Literal["html", "json", "terminal", "junit", "markdown", "sarif"] = Field(
-        "html", description="form of the report"
-    )
-    path: str = Field("./reports", description="folder the reports are written to")
-    filename_template: str | None = Field(None, description="name of the report file")
+    format: Annotated[
+        Literal["html", "json", "terminal", "junit", "markdown", "sarif"], Meta(description="form of the report")
+    ] = "html"
+    path: Annotated[str, Meta(description="folder the reports are written to")] = "./reports"
+    filename_template: Annotated[str | None, Meta(description="name of the report file")] = None
 
 
-class Advanced(Strict):
+class Advanced(Strict, frozen=True, kw_only=True):
     """How runs are carried out."""
 
-    concurrency: int = Field(10, ge=1, le=100, description="runs at the same time")
-    retries: int = Field(2, ge=0, le=5, description="repeats of a request that failed to reach the agent")
-    seed: int | None = Field(None, description="seed of every random choice; default: a new one, which is printed")
+    concurrency: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="runs at the same time")] = 10
+    retries: Annotated[
+        Annotated[int, Meta(ge=0, le=5)], Meta(description="repeats of a request that failed to reach the agent")
+    ] = 2
+    seed: Annotated[
+        int | None, Meta(description="seed of every random choice; default: a new one, which is printed")
+    ] = None
 
 
-class Certificate(Strict):
+class Certificate(Strict, frozen=True, kw_only=True):
     """What a certificate says beside its scores."""
 
-    tester_name: str | None = Field(None, description="who vouches for the run")
-    pass_threshold: float | None = Field(None, ge=0, le=100, description="the least overall score, 0 to 100")
-    output_format: Literal["html", "pdf"] = Field("html", description="form of the certificate")
+    tester_name: Annotated[str | None, Meta(description="who vouches for the run")] = None
+    pass_threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=100)] | None, Meta(description="the least overall score, 0 to 100")
+    ] = None
+    output_format: Annotated[Literal["html", "pdf"], Meta(description="form of the certificate")] = "html"
 
 
-class Boundary(Strict):
+class Boundary(Strict, frozen=True, kw_only=True):
     """What the boundary should know about the agent's world."""
 
-    tools: dict[str, str] = Field(
-        default_factory=dict, description="names for plain-HTTP tools: tool name -> glob on the outbound URL"
-    )
-    redact: list[str] = Field(
-        default_factory=list, description="further secrets to keep off tapes: regular expressions or JSON paths"
-    )
-    match: Literal["renamed", "strict", "scored"] = Field(
-        "renamed", description="how closely a call must agree with the recorded one on replay"
-    )
-    allow_live: bool = Field(False, description="on replay, let calls that are not on the tape go out")
+    tools: Annotated[
+        dict[str, str], Meta(description="names for plain-HTTP tools: tool name -> glob on the outbound URL")
+    ] = {}
+    redact: Annotated[
+        list[str], Meta(description="further secrets to keep off tapes: regular expressions or JSON paths")
+    ] = []
+    match: Annotated[
+        Literal["renamed", "strict", "scored"],
+        Meta(description="how closely a call must agree with the recorded one on replay"),
+    ] = "renamed"
+    allow_live: Annotated[bool, Meta(description="on replay, let calls that are not on the tape go out")] = False
 
 
-class Config(Strict):
+class Config(Strict, frozen=True, kw_only=True, dict=True):
     """The whole file."""
 
-    version: Literal["1.0", "2.0"] = Field("1.0", description='"1.0" (mutations only) or "2.0"')
-    agent: Agent = Field(description="the agent under test")
-    model: Model = Field(default_factory=lambda: Model(), description="the model that writes mutations and judges")
-    mutations: Mutations = Field(default_factory=lambda: Mutations(), description="how golden prompts are transformed")
-    golden_prompts: list[str] = Field(min_length=1, description="inputs that should work")
-    invariants: list[Invariant] = Field(default_factory=list, description="rules for runs outside the contract")
-    chaos: Chaos | None = Field(None, description="faults for `chaos` and `run --chaos`")
-    contract: Contract | None = Field(None, description="invariants x scenarios, for `contract run`")
-    chaos_matrix: list[Scenario] = Field(
-        default_factory=list, description="the scenarios, where the contract has none of its own"
+    version: Annotated[Literal["1.0", "2.0"], Meta(description='"1.0" (mutations only) or "2.0"')] = "1.0"
+    agent: Annotated[Agent, Meta(description="the agent under test")]
+    model: Annotated[Model | None, Meta(description="the model that writes mutations and judges")] = None
+    mutations: Annotated[Mutations, Meta(description="how golden prompts are transformed")] = field(
+        default_factory=Mutations
     )
-    replays: Replays = Field(default_factory=lambda: Replays(), description="incidents, for `replay run`")
-    scoring: Scoring = Field(
-        default_factory=lambda: Scoring(), description="weights of the phases in the overall score"
+    golden_prompts: Annotated[Annotated[list[str], Meta(min_length=1)], Meta(description="inputs that should work")]
+    invariants: Annotated[list[Invariant], Meta(description="rules for runs outside the contract")] = []
+    chaos: Annotated[Chaos | None, Meta(description="faults for `chaos` and `run --chaos`")] = None
+    contract: Annotated[Contract | None, Meta(description="invariants x scenarios, for `contract run`")] = None
+    chaos_matrix: Annotated[
+        list[Scenario], Meta(description="the scenarios, where the contract has none of its own")
+    ] = []
+    replays: Annotated[Replays, Meta(description="incidents, for `replay run`")] = field(default_factory=Replays)
+    scoring: Annotated[Scoring, Meta(description="weights of the phases in the overall score")] = field(
+        default_factory=Scoring
     )
-    output: Output = Field(default_factory=lambda: Output(), description="where reports go")
-    advanced: Advanced = Field(default_factory=lambda: Advanced(), description="how runs are carried out")
-    certificate: Certificate = Field(default_factory=lambda: Certificate(), description="what a certificate says")
-    boundary: Boundary = Field(default_factory=lambda: Boundary(), description="what the boundary should know")
+    output: Annotated[Output, Meta(description="where reports go")] = field(default_factory=Output)
+    advanced: Annotated[Advanced, Meta(description="how runs are carried out")] = field(default_factory=Advanced)
+    certificate: Annotated[Certificate, Meta(description="what a certificate says")] = field(
+        default_factory=Certificate
+    )
+    boundary: Annotated[Boundary, Meta(description="what the boundary should know")] = field(default_factory=Boundary)
 
-    _folder: str = PrivateAttr(".")
-
-    @field_validator("version", mode="before")
     @classmethod
-    def _number(cls, value: Any) -> Any:
+    def _spelled(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """`version: 1.0` without quotes is a number to YAML."""
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return f"{float(value):.1f}" if float(value) in (1.0, 2.0) else str(value)
-        return value
+        version = data.get("version")
+        if isinstance(version, bool) or not isinstance(version, (int, float)):
+            return data
+        return {**data, "version": f"{float(version):.1f}" if float(version) in (1.0, 2.0) else str(version)}
 
     @property
     def folder(self) -> str:
         """The folder of the file this was loaded from; relative paths in the config are relative to it."""
-        return self._folder
+        return str(vars(self).get("_folder", "."))
+
+    def at(self, folder: str) -> Self:
+        """The same, loaded from this folder."""
+        placed = replace(self)
+        vars(placed)["_folder"] = folder
+        return placed

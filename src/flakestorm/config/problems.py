@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from msgspec import convert
+from msgspec.json import schema as json_schema
 
-from flakestorm.config.marked import Mapping, Node, Scalar, Sequence
+from flakestorm.config.base import Key, Strict, keys_of, members
+from flakestorm.config.marked import Mapping, Node, Scalar, Sequence, unfold
 from flakestorm.core.registry import nearest
 from flakestorm.errors import ConfigError
 
-__all__ = ["Path", "Problem", "config_error", "node_at", "problems_of"]
+__all__ = ["Path", "Problem", "config_error", "in_words", "problems_of", "written_at"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and list indexes from the top of the file."""
@@ -50,77 +52,205 @@ def config_error(problems: Iterable[Problem], *, file: str | None) -> ConfigErro
     return ConfigError(message, file=file, line=first.line, key=first.key or None)
 
 
-def problems_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Iterator[Problem]:
-    """What pydantic found, in words.
+def problems_of(root: Node, model: type[Strict]) -> Iterator[Problem]:
+    """Everything in a file that does not fit the shape of a model.
 
-    Where a value may have one of several shapes pydantic reports each of them; here it is one problem per place.
+    Where text is wanted and the file has a bare `8000`, `yes` or `1.10`, it means the text as written, and the tree is
+    put right; so the file may fit after this although it did not before.
     """
-    whole = model.model_json_schema(by_alias=True)
-    seen: set[Path] = set()
-    for detail in error.errors(include_url=False):
-        extra = detail["type"] in ("extra_forbidden", "missing")
-        loc = detail["loc"][:-1] if extra else detail["loc"]
-        path, line, node, schema = _locate(loc, root, whole)
-        if extra:
-            key = str(detail["loc"][-1])
-            if isinstance(node, Mapping):
-                line = node.lines.get(key, line)
-            path = (*path, key)
-        if path in seen:
-            continue
-        seen.add(path)
-        yield Problem(path, line, _message(detail, node, schema, whole))
+    whole = json_schema(model)
+    return _Reader(whole).block(root, model, (), root.line, _resolve(whole, whole))
 
 
-def node_at(loc: Path, root: Node) -> Node:
-    """The node that a location of pydantic's means, or the nearest one above it."""
-    return _locate(loc, root, {})[2]
+def in_words(data: dict[str, Any], model: type[Strict]) -> str:
+    """What is wrong with values, or lists of them, that no file holds: `times: must be an integer, not 'x'`."""
+    entries = {name: _node(value) for name, value in data.items()}
+    root = Mapping(1, entries, dict.fromkeys(entries, 1))
+    return "; ".join(
+        f"{problem.key}: {problem.message}" if problem.key else problem.message for problem in problems_of(root, model)
+    )
 
 
-def _locate(loc: Path, root: Node, whole: _Schema) -> tuple[Path, int, Node, _Schema]:
-    """Follow a location as far as the file goes.
+def _node(value: Any) -> Node:
+    return Sequence(1, [_node(item) for item in value]) if isinstance(value, list) else Scalar(value, str(value), 1)
 
-    pydantic's locations hold, beside keys and indexes, the names of union members; those are no keys and are skipped.
-    The mapping form of a list (`context_attacks`) is addressed by index there and by key here.
+
+def written_at(loc: Path, root: Node) -> tuple[Path, int]:
+    """Where a place of the model stands in the file: its keys as they are written there, and its line.
+
+    The mapping form of a list (`context_attacks`) is addressed by index in the model and by key in the file.
     """
     path: Path = ()
-    line, node, schema = root.line, root, _resolve(whole, whole)
+    line, node = root.line, root
     for part in loc:
-        if isinstance(node, Mapping) and isinstance(part, int) and part < len(node.entries):
-            key = list(node.entries)[part]
+        if isinstance(node, Mapping) and (isinstance(part, str) or part < len(node.entries)):
+            key = part if isinstance(part, str) else list(node.entries)[part]
+            if key not in node.entries:
+                break
             path, line, node = (*path, key), node.lines[key], node.entries[key]
-            schema = _resolve(_list_of(schema, whole).get("items", {}), whole)
-        elif isinstance(node, Mapping) and str(part) in node.entries:
-            path, line, node = (*path, str(part)), node.lines[str(part)], node.entries[str(part)]
-            schema = _member(schema, str(part), whole)
         elif isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
             path, node = (*path, part), node.items[part]
             line = node.line
-            schema = _resolve(_list_of(schema, whole).get("items", {}), whole)
-    return path, line, node, schema
+        else:
+            break
+    return path, line
 
 
-def _message(detail: Any, node: Node, schema: _Schema, whole: _Schema) -> str:
-    kind, context = detail["type"], detail.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _unknown(str(detail["loc"][-1]), _keys(schema, node, whole))
-    if kind == "missing":
-        wanted = _member(schema, str(detail["loc"][-1]), whole)
-        about = wanted.get("description")
-        return f"this key is missing{f': {about}' if about else ''}"
-    if kind == "value_error":
-        return str(context["error"])
-    wanted_text = _wanted(schema, whole)
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = sorted(schema.get("discriminator", {}).get("mapping", {}))
-        given = node.entries.get("type") if isinstance(node, Mapping) else None
-        raw = given.raw if isinstance(given, Scalar) else ""
-        return f"'type' must be one of {', '.join(tags)}{_instead(given)}{_guess(raw, tags)}"
-    if kind == "too_short":
-        return "needs at least one entry"
-    options = [str(option) for option in _options(schema, whole)]
-    raw = node.raw if isinstance(node, Scalar) else ""
-    return f"must be {wanted_text}{_instead(node)}{_guess(raw, options)}"
+class _Reader:
+    """Walks through a file beside the shape it should have.
+
+    Args:
+        whole: the JSON Schema of the file, in whose words problems are told.
+    """
+
+    def __init__(self, whole: _Schema) -> None:
+        self._whole = whole
+
+    def block(self, node: Node, block: type[Strict], path: Path, line: int, schema: _Schema) -> Iterator[Problem]:
+        """What is wrong with a block; what only the block as a whole can tell is told when all else is right."""
+        if not isinstance(node, Mapping):
+            yield Problem(path, line, f"must be a mapping{_instead(node)}")
+            return
+        _spell(node, block)
+        keys = keys_of(block)
+        found = [
+            Problem((*path, name), node.lines.get(name, line), _unknown(name, [*schema.get("properties", {})]))
+            for name in node.entries
+            if name not in keys and name != block.__struct_config__.tag_field
+        ]
+        for key in keys.values():
+            found += self._key(key, node, path, line, _member(schema, key.name, self._whole))
+        yield from found
+        if not found:
+            try:
+                block.of(unfold(node))
+            except ValueError as error:
+                yield Problem(path, line, str(error))
+
+    def _key(self, key: Key, block: Mapping, path: Path, line: int, schema: _Schema) -> Iterator[Problem]:
+        node = block.entries.get(key.name)
+        if node is None:
+            if key.required:
+                about = f": {key.about}" if key.about else ""
+                yield Problem((*path, key.name), line, f"this key is missing{about}")
+            return
+        if isinstance(node, Scalar) and node.value is None and not key.required:
+            return
+        path, line = (*path, key.name), block.lines[key.name]
+        if key.many:
+            yield from self._list(key, node, path, line, schema)
+        elif key.blocks:
+            yield from self.block(node, key.blocks[0], path, line, schema)
+        else:
+            yield from self._value(node, key.kind, path, line, schema)
+
+    def _list(self, key: Key, node: Node, path: Path, line: int, schema: _Schema) -> Iterator[Problem]:
+        items: list[tuple[str | int, int, Node]] = []
+        if isinstance(node, Sequence):
+            items = [(index, item.line, item) for index, item in enumerate(node.items)]
+        elif isinstance(node, Mapping) and (keyed := key.blocks[0].KEYED):
+            items = [(name, node.lines[name], _entry(keyed, name, item)) for name, item in node.entries.items()]
+        else:
+            yield Problem(path, line, f"must be {_wanted(schema, self._whole)}{_instead(node)}")
+        inner = _resolve(_list_of(schema, self._whole).get("items", {}), self._whole)
+        for at, where, item in items:
+            block = key.block(unfold(item))
+            if block is None:
+                yield Problem((*path, at), where, _no_such_kind(item, inner))
+            else:
+                chosen = inner if len(key.blocks) == 1 else _kind_of(block, inner, self._whole)
+                yield from self.block(item, block, (*path, at), where, chosen)
+
+    def _value(self, node: Node, kind: Any, path: Path, line: int, schema: _Schema) -> Iterator[Problem]:
+        if _fits(node, kind):
+            return
+        inner = _inside(node, kind)
+        if inner is None:
+            options = [str(option) for option in _options(schema, self._whole)]
+            raw = node.raw if isinstance(node, Scalar) else ""
+            empty = isinstance(node, Sequence) and not node.items
+            wanted = f"must be {_wanted(schema, self._whole)}{_instead(node)}{_guess(raw, options)}"
+            yield Problem(path, line, "needs at least one entry" if empty else wanted)
+        elif isinstance(node, Sequence):
+            items = _resolve(_list_of(schema, self._whole).get("items", {}), self._whole)
+            for index, item in enumerate(node.items):
+                yield from self._value(item, inner, (*path, index), item.line, items)
+        elif isinstance(node, Mapping):
+            for name, item in node.entries.items():
+                if isinstance(inner, type) and issubclass(inner, Strict):
+                    about = _member(schema, name, self._whole)
+                    yield from self.block(item, inner, (*path, name), node.lines[name], about)
+                    continue
+                yield from self._value(item, inner, (*path, name), node.lines[name], _member(schema, name, self._whole))
+
+
+def _spell(node: Mapping, block: type[Strict]) -> None:
+    """Put other spellings right in the tree, as reading does in the data."""
+    keys, data = keys_of(block), unfold(node)
+    for name, value in block._spelled(data).items():
+        entry = node.entries.get(name)
+        if not isinstance(entry, Scalar) or value is data.get(name) or name not in keys:
+            continue
+        if _converts(value, keys[name].kind):
+            entry.value = value
+
+
+def _fits(node: Node, kind: Any) -> bool:
+    """Whether a value is of a type, as it stands or as it must have been meant; in the second case it is put right."""
+    if _converts(unfold(node), kind):
+        return True
+    if not isinstance(node, Scalar) or node.value is None:
+        return False
+    meant = _SWITCHES.get(node.value.strip().lower(), node.raw) if isinstance(node.value, str) else node.raw
+    if (isinstance(node.value, str) or node.plain) and _converts(meant, kind):
+        node.value = meant
+        return True
+    return False
+
+
+_SWITCHES = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
+"""What a text from a variable may say where true or false is wanted, beside those words."""
+
+
+def _converts(value: Any, kind: Any) -> bool:
+    try:
+        convert(value, kind, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _inside(node: Node, kind: Any) -> Any:
+    """The type of the entries, where a list or mapping stands and such a one is wanted; else None."""
+    for member in members(kind):
+        if isinstance(node, Sequence) and node.items and get_origin(member) is list:
+            return get_args(member)[0]
+        if isinstance(node, Mapping) and get_origin(member) is dict:
+            return get_args(member)[1]
+    return None
+
+
+def _entry(keyed: str, name: str, node: Node) -> Node:
+    """One entry of a list that is written as a mapping, as the list would have it."""
+    if isinstance(node, Scalar) and (node.value is None or isinstance(node.value, bool)):
+        node = Mapping(node.line)
+    if not isinstance(node, Mapping):
+        return node
+    entries: dict[str, Node] = {keyed: Scalar(name, name, node.line), **node.entries}
+    return Mapping(node.line, entries, {keyed: node.line, **node.lines})
+
+
+def _kind_of(block: type[Strict], schema: _Schema, whole: _Schema) -> _Schema:
+    """The schema of one of several kinds of block."""
+    mapping = schema.get("discriminator", {}).get("mapping", {})
+    return _resolve({"$ref": mapping.get(block.__struct_config__.tag, "")}, whole)
+
+
+def _no_such_kind(node: Node, schema: _Schema) -> str:
+    tags = sorted(schema.get("discriminator", {}).get("mapping", {}))
+    given = node.entries.get("type") if isinstance(node, Mapping) else node
+    raw = given.raw if isinstance(given, Scalar) else ""
+    return f"'type' must be one of {', '.join(tags)}{_instead(given)}{_guess(raw, tags)}"
 
 
 def _unknown(key: str, known: list[str]) -> str:
@@ -176,15 +306,6 @@ def _member(schema: _Schema, key: str, whole: _Schema) -> _Schema:
         if isinstance(option.get("additionalProperties"), dict):
             return _resolve(option["additionalProperties"], whole)
     return {}
-
-
-def _keys(schema: _Schema, node: Node, whole: _Schema) -> list[str]:
-    """The keys that may stand here, those of the chosen kind where a `type` key chooses."""
-    mapping = schema.get("discriminator", {}).get("mapping", {})
-    chosen = node.entries.get("type") if isinstance(node, Mapping) else None
-    if mapping and isinstance(chosen, Scalar) and chosen.value in mapping:
-        return list(_resolve({"$ref": mapping[chosen.value]}, whole).get("properties", {}))
-    return [key for option in _alternatives(schema, whole) for key in option.get("properties", {})]
 
 
 def _alternatives(schema: _Schema, whole: _Schema) -> list[_Schema]:

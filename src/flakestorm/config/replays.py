@@ -1,10 +1,8 @@
 """The block `replays`: incidents to be replayed, and where more of them come from."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
 from flakestorm.config.base import Milliseconds, Strict
 
@@ -12,6 +10,7 @@ __all__ = [
     "LangSmithFilter",
     "LangSmithProject",
     "LangSmithRun",
+    "LangfuseFile",
     "ReplaySession",
     "Replays",
     "ToolResponse",
@@ -19,71 +18,77 @@ __all__ = [
 ]
 
 
-class ToolResponse(Strict):
+class ToolResponse(Strict, frozen=True, kw_only=True):
     """A tool's recorded reply in a replay session."""
 
-    tool: str = Field(description="the tool's name")
-    response: Any = Field(None, description="what it said: text or any JSON value")
-    status: int | None = Field(None, description="HTTP status; 0 for a call that broke")
-    latency_ms: Milliseconds | None = Field(None, description="how long it took, in milliseconds")
+    tool: Annotated[str, Meta(description="the tool's name")]
+    response: Annotated[Any, Meta(description="what it said: text or any JSON value")] = None
+    status: Annotated[int | None, Meta(description="HTTP status; 0 for a call that broke")] = None
+    latency_ms: Annotated[Milliseconds | None, Meta(description="how long it took, in milliseconds")] = None
 
 
-class ReplaySession(Strict):
+class ReplaySession(Strict, frozen=True, kw_only=True):
     """An incident: its input, what its tools said, and the contract it must now meet."""
 
-    id: str = Field("", description="the session's name in reports")
-    name: str | None = Field(None, description="what happened, in a few words")
-    source: str | None = Field("manual", description="where the incident was seen")
-    captured_at: str | None = Field(None, description="when, e.g. 2026-01-31T10:00:00Z")
-    input: str = Field("", description="what the agent was asked")
-    context: list[dict[str, Any]] = Field(default_factory=list, description="the conversation before the input")
-    tool_responses: list[ToolResponse] = Field(default_factory=list, description="what the tools said, in order")
-    expected_failure: str | None = Field(None, description="what the agent did wrong")
-    contract: str = Field("default", description="name of the contract the agent must now meet, or a file's path")
-    file: str | None = Field(None, description="file that holds the session; used instead of the other keys")
+    id: Annotated[str, Meta(description="the session's name in reports")] = ""
+    name: Annotated[str | None, Meta(description="what happened, in a few words")] = None
+    source: Annotated[str | None, Meta(description="where the incident was seen")] = "manual"
+    captured_at: Annotated[str | None, Meta(description="when, e.g. 2026-01-31T10:00:00Z")] = None
+    input: Annotated[str, Meta(description="what the agent was asked")] = ""
+    context: Annotated[list[dict[str, Any]], Meta(description="the conversation before the input")] = []
+    tool_responses: Annotated[list[ToolResponse], Meta(description="what the tools said, in order")] = []
+    expected_failure: Annotated[str | None, Meta(description="what the agent did wrong")] = None
+    contract: Annotated[str, Meta(description="name of the contract the agent must now meet, or a file's path")] = (
+        "default"
+    )
+    file: Annotated[str | None, Meta(description="file that holds the session; used instead of the other keys")] = None
 
-    @model_validator(mode="after")
-    def _source(self) -> ReplaySession:
+    def __post_init__(self) -> None:
         if not self.file and not (self.id and self.input):
             raise ValueError("a replay session needs either 'file', or 'id' and 'input'")
-        return self
 
 
-class LangSmithFilter(Strict):
+class LangSmithFilter(Strict, frozen=True, kw_only=True):
     """Which runs of a LangSmith project to take."""
 
-    status: Literal["error", "warning", "all"] = Field("error", description="runs that ended like this")
-    date_range: str | None = Field(None, description="how far back, e.g. last_7_days")
-    min_latency_ms: Milliseconds | None = Field(None, description="runs that took at least this long, in milliseconds")
+    status: Annotated[Literal["error", "warning", "all"], Meta(description="runs that ended like this")] = "error"
+    date_range: Annotated[str | None, Meta(description="how far back, e.g. last_7_days")] = None
+    min_latency_ms: Annotated[
+        Milliseconds | None, Meta(description="runs that took at least this long, in milliseconds")
+    ] = None
 
 
-class LangSmithProject(Strict):
+class LangSmithProject(Strict, frozen=True, kw_only=True, tag_field="type", tag="langsmith"):
     """Runs of a LangSmith project as sessions."""
 
-    type: Literal["langsmith"]
-    project: str = Field(description="the project's name")
-    filter: LangSmithFilter | None = Field(None, description="which of its runs; default: those with an error")
-    auto_import: bool = Field(False, description="fetch the runs again for every replay")
+    project: Annotated[str, Meta(description="the project's name")]
+    filter: Annotated[LangSmithFilter | None, Meta(description="which of its runs; default: those with an error")] = (
+        None
+    )
+    auto_import: Annotated[bool, Meta(description="fetch the runs again for every replay")] = False
 
 
-class LangSmithRun(Strict):
+class LangSmithRun(Strict, frozen=True, kw_only=True, tag_field="type", tag="langsmith_run"):
     """One LangSmith run as a session."""
 
-    type: Literal["langsmith_run"]
-    run_id: str = Field(description="the run's id")
+    run_id: Annotated[str, Meta(description="the run's id")]
 
 
-class TraceFile(Strict):
-    """Runs in an exported trace file as sessions."""
+class TraceFile(Strict, frozen=True, kw_only=True, tag_field="type", tag="otel"):
+    """Runs in an exported OpenTelemetry trace as sessions."""
 
-    type: Literal["otel", "langfuse"]
-    file: str = Field(description="path of the export")
+    file: Annotated[str, Meta(description="path of the export")]
 
 
-class Replays(Strict):
+class LangfuseFile(TraceFile, frozen=True, kw_only=True, tag="langfuse"):
+    """Runs in an exported Langfuse trace as sessions."""
+
+
+class Replays(Strict, frozen=True, kw_only=True):
     """Replay sessions and where more come from."""
 
-    sessions: list[ReplaySession] = Field(default_factory=list, description="incidents")
-    sources: list[Annotated[LangSmithProject | LangSmithRun | TraceFile, Field(discriminator="type")]] = Field(
-        default_factory=list, description="where more incidents come from"
-    )
+    sessions: Annotated[list[ReplaySession], Meta(description="incidents")] = []
+    sources: Annotated[
+        list[LangSmithProject | LangSmithRun | TraceFile | LangfuseFile],
+        Meta(description="where more incidents come from"),
+    ] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.json import schema as json_schema
+
 from flakestorm.config.model import Config
 
 __all__ = ["schema"]
@@ -17,7 +19,8 @@ def schema() -> dict[str, Any]:
     It describes files before `${VAR}` is expanded, and what loading accepts beyond the models: a key without a value
     has its default, and `context_attacks` may be a mapping keyed by type.
     """
-    made = Config.model_json_schema(by_alias=True)
+    written = json_schema(Config)
+    made = {**written["$defs"].pop("Config"), "$defs": written["$defs"]}
     for block in (made, *made.get("$defs", {}).values()):
         required = set(block.get("required", ()))
         for name, key in block.get("properties", {}).items():

@@ -7,7 +7,6 @@ it (`faults/base.py`, `contracts/base.py`), when something is built from the con
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from flakestorm.core.registry import nearest
 
@@ -47,7 +46,7 @@ class Vocabulary:
         """
         if word in self.words:
             return None
-        added = {point.name for point in entry_points(group=self.group)} if self.group else set()
+        added = self._added()
         if word in added:
             return None
         known = sorted(self.words | added)
@@ -57,6 +56,13 @@ class Vocabulary:
         close = nearest(word, known)
         guess = f"did you mean {close!r}? " if close else ""
         return f"unknown {self.what} {word!r}; {guess}known: {', '.join(known)}"
+
+    def _added(self) -> set[str]:
+        if self.group is None:
+            return set()
+        from importlib.metadata import entry_points
+
+        return {point.name for point in entry_points(group=self.group)}
 
 
 AGENT_TYPES = Vocabulary("agent type", frozenset({"http", "python", "langchain", "command"}), "flakestorm.agents")
@@ -69,7 +75,7 @@ TOOL_MODES = Vocabulary(
             "connection_reset", "timeout_after_commit", "duplicate", "flap", "session_lost", "tool_poisoning",
         }
     ),
-    "flakestorm.faults.tool",
+    "flakestorm.faults",
 )  # fmt: skip
 
 LLM_MODES = Vocabulary(
@@ -80,7 +86,7 @@ LLM_MODES = Vocabulary(
             "server_error", "stream_cut", "slow_stream", "bad_tool_call", "refusal", "content_filter",
         }
     ),
-    "flakestorm.faults.llm",
+    "flakestorm.faults",
     hints=(("error", "for a model that answers with an error use 'server_error', 'overloaded' or 'rate_limit'"),),
 )  # fmt: skip
 
@@ -92,7 +98,7 @@ _PROBE = (
 CONTEXT_ATTACKS = Vocabulary(
     "context attack",
     frozenset({"indirect_injection", "memory_poisoning", "overflow", "conflicting_context", "injection_via_context"}),
-    "flakestorm.faults.context",
+    "flakestorm.faults",
     hints=(_PROBE,),
 )
 

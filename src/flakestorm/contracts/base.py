@@ -7,14 +7,16 @@ own question::
     @built_in("contains", "requires", needs=("value",))
     def contains(spec: Invariant, run: RunView) -> Verdict: ...
 
+A built-in type also has its place in `_TYPES`, by which it is found without being imported.
+
 A plug-in is a check in the entry-point group `flakestorm.invariants`; it counts as requiring something in the output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
@@ -23,14 +25,20 @@ from flakestorm.core.registry import Registry
 from flakestorm.core.verdict import Verdict
 from flakestorm.tape.model import Exchange
 
+if TYPE_CHECKING:
+    from flakestorm.contracts.calls import ToolCall
+
 __all__ = [
     "Check",
     "Demand",
     "RunView",
     "applies",
+    "asked_of_model",
     "built_in",
+    "compares",
     "demands",
     "invariants",
+    "on_both",
     "on_tape",
     "settings",
     "vets",
@@ -52,6 +60,10 @@ class RunView:
         baseline: the output of the same prompt without chaos, where there was such a run; else None.
         visible: names (globs) of tools that some seam is known to see: those of `boundary.tools`, `agent.tools` and
             MCP servers. For any other tool, no exchange on the tape does not prove that it was not called.
+        transient: indexes (`Firing.fault`) of the scenario's faults that do not last, so that trying again helps.
+        opinions: what a model said about the run, by the id of the invariant that asked; two where it was asked twice.
+        held: whether the agent's calls are known to have crossed the boundary, or to have had no way around it. If not,
+            the tape proves nothing.
     """
 
     input: str
@@ -64,11 +76,44 @@ class RunView:
     exchanges: Sequence[Exchange] = ()
     baseline: str | None = None
     visible: Sequence[str] = ()
+    transient: frozenset[int] = frozenset()
+    opinions: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
+    held: bool = True
+    memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What checks have worked out about this run, so that each of them need not do it again."""
+
+    def calls(self, tool: str = "*") -> list[ToolCall]:
+        """The calls of the tools that this name or glob means, faulted ones included, in order."""
+        from flakestorm.contracts.calls import calls_of  # and with it all that reads calls
+
+        return calls_of(tool, self)
 
 
 Check = Callable[[Invariant, RunView], Verdict]
 
-invariants: Registry[Check] = Registry("invariant type", "flakestorm.invariants")
+_TYPES = {
+    "output": (
+        "contains", "contains_any", "regex", "excludes_pattern", "valid_json", "output_not_empty", "completes",
+        "latency",
+    ),
+    "schemas": ("json_schema",),
+    "trajectory": ("tool_called", "tool_not_called", "max_calls", "tool_order", "tool_args"),
+    "spending": ("max_tokens", "max_cost", "no_retry_storm"),
+    "side_effects": ("no_duplicate_side_effect",),
+    "grounding": ("grounded",),
+    "recovery": ("acknowledges_failure", "recovers"),
+    "semantic": ("similarity", "behavior_unchanged"),
+    "safety": ("canary_absent", "excludes_pii", "refusal_check"),
+    "checks": ("check",),
+    "judging": ("judge",),
+}  # fmt: skip
+"""Module of this room -> the types it registers. It is imported when one of them is judged by."""
+
+invariants: Registry[Check] = Registry(
+    "invariant type",
+    "flakestorm.invariants",
+    {name: f"{__package__}.{module}" for module, names in _TYPES.items() for name in names},
+)
 
 Demand: TypeAlias = Literal["requires", "forbids", "run"]
 
@@ -82,8 +127,18 @@ on_tape: set[str] = set()
 """Types whose evidence is on the tape, which is there even when the output is not. They are asked in any case, but only
 what was seen counts then: that something did not happen before the agent broke off proves nothing."""
 
+on_both: set[str] = set()
+"""Types that look at both, output and tape. They too are asked in any case, with the same caution."""
+
 settings: dict[str, tuple[str, ...]] = {}
 """The settings each type cannot do without, as fields of `Invariant`."""
+
+asked_of_model: set[str] = set()
+"""Types whose question the engine puts to the config's model before the run is judged; see `RunView.opinions`."""
+
+compares: dict[str, Callable[[Invariant], bool]] = {}
+"""Whether an invariant of a type compares a run with one of the same prompt without chaos (`RunView.baseline`), so that
+there must be one before it is judged."""
 
 vets: dict[str, Callable[[Invariant], None]] = {}
 """Looks over a type's settings before anything is run; raises `Misuse` with what is wrong with them."""
@@ -98,9 +153,10 @@ def built_in(
     demand: Demand | Callable[[Invariant], Demand],
     *,
     needs: tuple[str, ...] = (),
-    evidence: Literal["output", "tape"] = "output",
+    evidence: Literal["output", "tape", "both"] = "output",
     vet: Callable[[Invariant], None] | None = None,
     where: Callable[[Invariant, RunView], bool] | None = None,
+    against: Callable[[Invariant], bool] | None = None,
 ) -> Callable[[Check], Check]:
     """Decorator: register a check as the invariant type `name`.
 
@@ -108,9 +164,10 @@ def built_in(
         name: the type, as written in a config.
         demand: what it asks of an output; see `demands`.
         needs: settings it cannot do without; see `settings`.
-        evidence: where it looks; see `on_tape`.
+        evidence: where it looks; see `on_tape` and `on_both`.
         vet: looks over the settings; see `vets`.
         where: the situation it is about; see `applies`.
+        against: whether it needs a baseline; see `compares`.
     """
 
     def register(check: Check) -> Check:
@@ -119,10 +176,14 @@ def built_in(
         settings[name] = needs
         if evidence == "tape":
             on_tape.add(name)
+        elif evidence == "both":
+            on_both.add(name)
         if vet is not None:
             vets[name] = vet
         if where is not None:
             applies[name] = where
+        if against is not None:
+            compares[name] = against
         return check
 
     return register

@@ -8,9 +8,10 @@ A check answers only its own question. Around it stand the rules that keep verdi
 3. No output because of an agent error: rules that require something fail, with the agent's own error as the reason;
    rules that forbid something are inconclusive, for a dead agent forbears everything. Rules on the tape still count
    what is on it.
-4. A check that raises is inconclusive, never a pass.
-5. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
-6. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
+4. Rules on the tape of a run whose boundary nobody held are inconclusive.
+5. A check that raises is inconclusive, never a pass.
+6. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
+7. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
 """
 
 from __future__ import annotations
@@ -18,22 +19,33 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 from flakestorm.config.model import Invariant
-from flakestorm.contracts import output, safety, trajectory
-from flakestorm.contracts.base import Check, Demand, RunView, applies, demands, invariants, on_tape, settings, vets
+from flakestorm.contracts.base import (
+    Check,
+    Demand,
+    RunView,
+    applies,
+    asked_of_model,
+    compares,
+    demands,
+    invariants,
+    on_both,
+    on_tape,
+    settings,
+    vets,
+)
 from flakestorm.contracts.evidence import brief, plain
-from flakestorm.contracts.trajectory import tools_seen
 from flakestorm.core.registry import nearest
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 
-__all__ = ["BUILT_IN", "demand", "judge", "prepare"]
-
-BUILT_IN = (output, trajectory, safety)
-"""The modules whose import registers the built-in types."""
+__all__ = ["asks_model", "demand", "judge", "needs_baseline", "prepare", "wants_model"]
 
 _log = logging.getLogger(__name__)
+_HOUSE = str(Path(__file__).parents[1])
+_FRAMES = 4
 
 
 def prepare(specs: Iterable[Invariant]) -> None:
@@ -41,19 +53,26 @@ def prepare(specs: Iterable[Invariant]) -> None:
 
     Raises:
         Misuse: a type is not available in this version, or lacks a setting, or a setting makes no sense. The message
-            names the invariant.
+            names the invariant, and the file and line where it stands.
     """
     for spec in specs:
-        name = f"invariant {spec.id or spec.type!r}"
-        _check_of(spec.type)
-        missing = [field for field in settings.get(spec.type, ()) if getattr(spec, field) in (None, "", [])]
-        if missing:
-            raise Misuse(f"{name}: type {spec.type!r} needs {' and '.join(map(repr, missing))}")
-        if spec.type in vets:
-            try:
-                vets[spec.type](spec)
-            except Misuse as error:
-                raise Misuse(f"{name}: {error}") from error
+        try:
+            _vet(spec)
+        except Misuse as error:
+            said = f"invariant {spec.id or spec.type!r}: {error}"
+            if spec.origin.file is None:
+                raise Misuse(said) from error
+            raise ConfigError(said, file=spec.origin.file, line=spec.origin.line) from error
+
+
+def _vet(spec: Invariant) -> None:
+    _check_of(spec.type)
+    missing = [field for field in settings.get(spec.type, ()) if getattr(spec, field) in (None, "", [])]
+    if missing:
+        wanted = " and ".join(repr(field.rstrip("_")) for field in missing)
+        raise Misuse(f"type {spec.type!r} needs {wanted}")
+    if spec.type in vets:
+        vets[spec.type](spec)
 
 
 def judge(spec: Invariant, run: RunView) -> Verdict | None:
@@ -67,12 +86,33 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
         return None
     if run.error is not None and run.error.kind == "unreachable":
         return inconclusive(f"the agent could not be reached: {brief(run.error.message)}")
+    if spec.type in on_tape and not run.held:
+        return inconclusive("no call of the agent crossed the boundary, so its tape proves nothing")
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
     if verdict.outcome == "pass" and run.chaos and not run.ledger.fired:
         return inconclusive(f"no planned fault fired; {_what_happened(run)} (otherwise: pass, {verdict.reason})")
     return verdict
+
+
+def asks_model(spec: Invariant, run: RunView) -> bool:
+    """Whether judging this run by this invariant takes a model's opinion."""
+    if not wants_model(spec) or run.error is not None or not _planned(spec, run):
+        return False
+    return not _not_in_force(spec, run)
+
+
+def wants_model(spec: Invariant) -> bool:
+    """Whether this invariant puts its question to a model; see `base.asked_of_model`."""
+    _register(spec.type)
+    return spec.type in asked_of_model
+
+
+def needs_baseline(spec: Invariant) -> bool:
+    """Whether this invariant compares runs under chaos with one of the same prompt without; see `base.compares`."""
+    _register(spec.type)
+    return spec.type in compares and compares[spec.type](spec)
 
 
 def demand(spec: Invariant) -> Demand:
@@ -82,6 +122,12 @@ def demand(spec: Invariant) -> Demand:
     if not spec.negate or plain_demand == "run":
         return plain_demand
     return "forbids" if plain_demand == "requires" else "requires"
+
+
+def _register(name: str) -> None:
+    """Import what registers a built-in type; others are looked over by `prepare`."""
+    if name in invariants:
+        invariants.get(name)
 
 
 def _check_of(name: str) -> Check:
@@ -141,11 +187,7 @@ def _asked(spec: Invariant, run: RunView, check: Check) -> Verdict:
         verdict: object = check(spec, run)
     except Exception as error:  # a checker is anybody's code, and its crash must not pass for a verdict
         _log.debug("the check of invariant %s crashed", spec.id or spec.type, exc_info=True)
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return inconclusive(
-            f"check crashed: {type(error).__name__}: {plain(str(error), 300)} "
-            f"(in {frame.name}, {frame.filename}:{frame.lineno})"
-        )
+        return inconclusive(f"check crashed: {type(error).__name__}: {plain(str(error), 300)} ({_frames(error)})")
     if isinstance(verdict, bool):
         verdict = passed("the check returned True") if verdict else failed("the check returned False")
     if not isinstance(verdict, Verdict):
@@ -153,11 +195,20 @@ def _asked(spec: Invariant, run: RunView, check: Check) -> Verdict:
     return verdict.negated() if spec.negate else verdict
 
 
+def _frames(error: Exception) -> str:
+    """Where it crashed, the innermost frame first; our own frames only where there are no others."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith(_HOUSE)] or frames[-1:]
+    if frames[-1] not in theirs:
+        theirs.append(frames[-1])
+    return ", called ".join(f"in {f.name}, {f.filename}:{f.lineno}" for f in theirs[: -_FRAMES - 1 : -1])
+
+
 def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:
     wanted, error = demand(spec), brief(str(run.error))
     if wanted == "run":
         return _asked(spec, run, check)
-    if spec.type in on_tape:
+    if spec.type in on_tape or spec.type in on_both:
         seen = _asked(spec, run, check)
         if wanted == "requires" and seen.outcome == "fail":
             return failed(f"{error}; {seen.reason}")
@@ -170,13 +221,16 @@ def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:
 
 
 def _what_happened(run: RunView) -> str:
-    """Which calls the run made, so that a fault that did not fire can be mended."""
+    """Which calls the run made, so that a fault that did not fire can be mended, and what kept those that were due."""
     if not run.exchanges:
         return (
             "nothing crossed the boundary: check that the agent calls anything, and that flakestorm launches it "
             "(agent.start) or runs it in process (agent.type: python; there, calls through httpx, aiohttp, requests or "
             "urllib3 are seen, urllib.request and subprocesses are not)"
         )
+    from flakestorm.contracts.calls import tools_seen  # only what has calls needs those who read them
+
     others = dict.fromkeys(f"{x.kind}/{plain(x.name, 60)}" for x in run.exchanges if x.kind not in ("tool", "mcp"))
     more = f" and {len(others) - 10} more" if len(others) > 10 else ""
-    return tools_seen(run) + (f"; also called: {', '.join(list(others)[:10])}{more}" if others else "")
+    idle = "".join(f"{f.mode} did nothing at {f.site}: {plain(f.detail)}; " for f in run.ledger.idle[:3])
+    return f"{idle}{tools_seen(run)}" + (f"; also called: {', '.join(list(others)[:10])}{more}" if others else "")

@@ -17,7 +17,7 @@ from flakestorm.contracts.evidence import brief, plain, quote, quote_around
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import Misuse
 
-__all__ = ["EXCLUDES_FLAGS", "REGEX_FLAGS", "SEARCH_CHARS", "absent", "compiled"]
+__all__ = ["EXCLUDES_FLAGS", "REGEX_FLAGS", "SEARCH_CHARS", "absent", "compiled", "vet_patterns"]
 
 SEARCH_CHARS = 1_000_000
 """How much of an output patterns are matched against: a regular expression may take more than linear time."""
@@ -36,7 +36,8 @@ def compiled(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
-def _vet_patterns(spec: Invariant) -> None:
+def vet_patterns(spec: Invariant) -> None:
+    """Refuse patterns that are no regular expressions."""
     flags = REGEX_FLAGS if spec.pattern is not None else EXCLUDES_FLAGS
     for pattern in (spec.pattern,) if spec.pattern is not None else spec.patterns or ():
         try:
@@ -73,7 +74,7 @@ def contains_any(spec: Invariant, run: RunView) -> Verdict:
     return failed(f"none of {listed} found in {quote(run.output)}")
 
 
-@built_in("regex", "requires", needs=("pattern",), vet=_vet_patterns)
+@built_in("regex", "requires", needs=("pattern",), vet=vet_patterns)
 def regex(spec: Invariant, run: RunView) -> Verdict:
     """`pattern` matches somewhere in the output."""
     pattern = spec.pattern or ""
@@ -83,7 +84,7 @@ def regex(spec: Invariant, run: RunView) -> Verdict:
     return passed(f"{plain(pattern)} matches {quote_around(run.output, *found.span())}")
 
 
-@built_in("excludes_pattern", "forbids", needs=("patterns",), vet=_vet_patterns)
+@built_in("excludes_pattern", "forbids", needs=("patterns",), vet=vet_patterns)
 def excludes_pattern(spec: Invariant, run: RunView) -> Verdict:
     """None of `patterns` (regular expressions) matches anywhere in the output, in any case."""
     text = run.output[:SEARCH_CHARS]

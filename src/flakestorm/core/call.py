@@ -1,6 +1,7 @@
 """`Call` and `Reply`: the only two things that cross an agent's boundary.
 
-Both are frozen; an interceptor changes one by making another (`dataclasses.replace`, `Reply.pipe`).
+Both are frozen, by the word of the type checker; an interceptor changes one by making another (`dataclasses.replace`,
+`Reply.pipe`).
 A body is either bytes that are already here, or an opaque source that only a driver can read: the core never touches
 a socket, so the same interceptors serve a blocking `requests` call, an asyncio stream and a replayed tape.
 """
@@ -8,7 +9,9 @@ a socket, so the same interceptors serve a blocking `requests` call, an asyncio 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from flakestorm.core.site import Kind, Site
 
@@ -27,6 +30,8 @@ __all__ = [
     "with_header",
     "without_headers",
 ]
+
+T = TypeVar("T")
 
 Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order, spelled as they were; names compare case-insensitively."""
@@ -91,12 +96,28 @@ class Tap:
         self.end(None)
 
 
+def _light(kind: type[T]) -> type[T]:
+    """A frozen dataclass without its guard at run time, which costs more than all else that is done with a field.
+
+    Several of these are made for everything an agent does. That nobody changes one is for the type checker to see.
+    """
+    frozen: Any = kind
+    plain: Any = make_dataclass(kind.__name__, [(each.name, Any, each) for each in fields(frozen)])
+    plain.__init__.__qualname__ = f"{kind.__name__}.__init__"
+    plain.__init__.__annotations__ = frozen.__init__.__annotations__
+    frozen.__init__ = plain.__init__
+    del frozen.__setattr__, frozen.__delattr__
+    return kind
+
+
+@_light
 @dataclass(frozen=True, slots=True)
 class Call:
     """One outbound request of the agent.
 
     Args:
-        method: HTTP method, upper case. Calls that are not HTTP (plain functions, draws) use `CALL`.
+        method: HTTP method, upper case. Calls that are not HTTP (plain functions, draws) use `CALL`; `CONNECT` is a
+            tunnel that nobody looked into, and `TLS` a connection that came to nothing before there was a request.
         url: the absolute URL the agent meant to reach, before any redirection to a gateway.
         headers: as the agent sent them.
         body: the request body; empty while `upload` holds a streamed one.
@@ -120,7 +141,24 @@ class Call:
     site: Site | None = None
     patience_s: float | None = None
 
+    def known(self, kind: Kind, name: str, wire: str, site: Site) -> Call:
+        """The same call, with what the classify stage found out about it."""
+        return Call(
+            self.method,
+            self.url,
+            self.headers,
+            self.body,
+            self.upload,
+            kind,
+            name,
+            wire,
+            self.lane,
+            site,
+            self.patience_s,
+        )
 
+
+@_light
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to a call.
@@ -146,15 +184,21 @@ class Reply:
     @property
     def streamed(self) -> bool:
         """Whether the body arrives as a stream of events (SSE or NDJSON) rather than as one document."""
-        kind = (header(self.headers, "content-type") or "").split(";")[0].strip().lower()
-        return kind in ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
+        kind = header(self.headers, "content-type")
+        return kind is not None and _is_stream(kind)
+
+
+@lru_cache(maxsize=256)
+def _is_stream(kind: str) -> bool:
+    kind = kind.partition(";")[0].strip().lower()
+    return kind in ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 
 
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a header, compared case-insensitively, or None."""
-    name = name.lower()
+    name, length = name.lower(), len(name)
     for key, value in headers:
-        if key.lower() == name:
+        if len(key) == length and key.lower() == name:
             return value
     return None
 

@@ -14,11 +14,14 @@ import hashlib
 import random
 import secrets
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-__all__ = ["Choices", "entropy_seed", "entropy_token"]
+__all__ = ["Choices", "Draw", "entropy_seed", "entropy_token"]
 
 T = TypeVar("T")
+
+Draw: TypeAlias = random.Random
+"""What `Choices.stream` gives: an endless row of draws of one's own."""
 
 
 class Choices:
@@ -73,7 +76,7 @@ class Choices:
         """Lower-case hexadecimal characters (at most 64), e.g. for canaries that a run can be recognised by."""
         return self.digest(*purpose).hex()[:length]
 
-    def stream(self, *purpose: object) -> random.Random:
+    def stream(self, *purpose: object) -> Draw:
         """A generator of its own for choices that come in unknown number (mutation operators, search)."""
         return random.Random(int.from_bytes(self.digest(*purpose), "big"))
 

@@ -6,12 +6,13 @@ that found nothing to cut did not fire), and readers never infer it from the sch
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
 from flakestorm.core.site import Site
 
-__all__ = ["Family", "Firing", "Ledger"]
+__all__ = ["Canary", "Family", "Firing", "Ledger"]
 
 Family = Literal["tool", "llm", "context", "mcp"]
 
@@ -38,6 +39,21 @@ class Firing:
     via: Site | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What gives away an agent that does as an injected instruction says.
+
+    Args:
+        word: what only obeying produces. An instruction that is made by `faults/canary.py` does not spell it, so no
+            quotation of the instruction holds it.
+        text: the injected text, where an agent that hands it on as if it were its own answer has given in as well;
+            empty where it may be repeated.
+    """
+
+    word: str
+    text: str = ""
+
+
 @dataclass(slots=True)
 class Ledger:
     """Planned, fired and masked faults of one run.
@@ -46,10 +62,11 @@ class Ledger:
         planned: how many faults the schedule holds.
         tools_planned, llms_planned: how many of them are tool faults, and model faults.
         fired, masked: in order of happening.
-        matched: indexes of the faults that found a call to act on, whether or not their triggers agreed.
+        matched: by the index of a fault, how many calls it could have acted on, whether or not its triggers agreed.
+        idle: faults that were due at a call and found nothing to do there, with the reason as their detail.
         hit: sites of calls that a fault was laid around, whether or not it takes effect. Only there can what the agent
             sees differ from what the world says.
-        canaries: tokens planted in this run by injected instructions; obeying one gives it away in the output.
+        canaries: planted in this run by injected instructions; obeying one shows in the output or in a later call.
     """
 
     planned: int = 0
@@ -57,9 +74,10 @@ class Ledger:
     llms_planned: int = 0
     fired: list[Firing] = field(default_factory=list)
     masked: list[Firing] = field(default_factory=list)
-    matched: set[int] = field(default_factory=set)
+    matched: Counter[int] = field(default_factory=Counter)
+    idle: list[Firing] = field(default_factory=list)
     hit: set[Site] = field(default_factory=set)
-    canaries: list[str] = field(default_factory=list)
+    canaries: list[Canary] = field(default_factory=list)
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:
         """What fired at this site, or elsewhere by way of its call."""

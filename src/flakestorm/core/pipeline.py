@@ -15,104 +15,219 @@ asyncio callers; they are told how to `send` and how to `sleep`, so nothing here
 loop. What `send` raises is thrown into the generator at its `yield call`, so a stage may catch, observe or replace a
 failure with ordinary `try`/`except`.
 
+Most stages have little to do with most calls. A stage to which the reply is nothing may give the call itself, as it is
+to go inward; one that only looks at the reply gives a `Passing`, which is to a call what a `Tap` is to a body. Where
+every stage does, no generator runs at all.
+
 The shape (requests out, replies in, one generator for sync and async) is httpx's auth flow; that a wrapper that breaks
 the rules is named by file and line is pluggy's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import GeneratorType
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from flakestorm.core.call import Call, Reply, Sleep
 from flakestorm.errors import StageError
 
-__all__ = ["Flow", "Interceptor", "adrive", "chain", "drive"]
+__all__ = ["Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive"]
 
 Flow = Generator[Call | Sleep, Reply | None, Reply]
 """An interceptor at work: yields `Call` (and is sent its `Reply`) or `Sleep` (and is sent None); returns a `Reply`."""
 
 
+if TYPE_CHECKING:
+    _Flow = Flow
+else:  # an abstract base class would make each look at a flow's type cost more than the flow
+    _Flow = object
+
+
 class Interceptor(Protocol):
-    """Anything that maps a call to a flow; usually a generator function or a closure over one."""
+    """Anything that maps a call to a flow; usually a generator function or a closure over one.
 
-    def __call__(self, call: Call, /) -> Flow: ...
+    A call in place of a flow goes inward, and its reply goes outward as it comes.
+    """
+
+    def __call__(self, call: Call, /) -> Flow | Call: ...
 
 
-def chain(*stages: Interceptor) -> Interceptor:
+class Passing(_Flow):
+    """The flow of a stage that lets a call pass and, perhaps, looks at what comes back.
+
+    It wants one thing: that `call` goes inward, once. A driver that knows this asks it with two plain calls, where a
+    generator costs a dozen steps. Driven like any other flow, it behaves as this generator would::
+
+        try:
+            reply = yield call
+        except BaseException as error:
+            self.failed(error)
+            raise
+        return self.answered(reply)
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+    def answered(self, reply: Reply) -> Reply:
+        """The reply has come; gives what goes on outward."""
+        return reply
+
+    def failed(self, error: BaseException) -> None:
+        """There is no reply: this was raised further in, and goes on outward. `GeneratorExit` where nobody waits."""
+
+    def send(self, value: Reply | None, /) -> Call | Sleep:
+        """A step of the generator."""
+        if value is None:
+            return self.call
+        raise StopIteration(self.answered(value))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Call | Sleep:
+        return self.call
+
+    def throw(self, error: Any, /, *_: object) -> Call | Sleep:
+        """A step of the generator."""
+        self.failed(error)
+        raise error
+
+    def close(self) -> None:
+        """The end of a generator that waits for its reply; not to be called on one that has ended."""
+        self.failed(GeneratorExit())
+
+
+class Watching(Passing):
+    """A `Passing` that does nothing to a reply but attach taps, so that the world's own reply can be handed on."""
+
+    __slots__ = ()
+
+
+class _Passed(Passing):
+    """Several in one, outermost first."""
+
+    __slots__ = ("_passing",)
+
+    def __init__(self, call: Call, passing: list[Passing]) -> None:
+        self.call, self._passing = call, passing
+
+    def answered(self, reply: Reply) -> Reply:
+        passing = self._passing
+        at = len(passing)
+        try:
+            while at:
+                at -= 1
+                reply = passing[at].answered(reply)
+        except BaseException as error:
+            _fail(passing[:at], error)
+            raise
+        return reply
+
+    def failed(self, error: BaseException) -> None:
+        _fail(self._passing, error)
+
+
+def _fail(passing: Sequence[Passing], error: BaseException) -> None:
+    for each in reversed(passing):
+        each.failed(error)
+
+
+def chain(*stages: Interceptor) -> Callable[[Call], Flow]:
     """Compose interceptors, outermost first. With none, the call goes straight to the world.
 
+    Stages are asked at once as far as they let the call pass. The first that wants more, and all further in, run when
+    the flow does.
+
     Raises:
-        StageError: while running, when a stage is not a generator function, yields anything but a `Call` or a
-            `Sleep`, or returns anything but a `Reply`. The message names the stage's file and line.
+        StageError: when a stage gives no flow, yields anything but a `Call` or a `Sleep`, or returns anything but a
+            `Reply`. The message names the stage's file and line.
     """
-    depth = len(stages)
 
-    def run(call: Call) -> Flow:
-        # A loop over a stack of running stages rather than nested generators: half the cost per stage.
-        running: list[Flow] = []
-        want: Call | Sleep = call
-        result: Reply | None = None
-        failure: BaseException | None = None
+    def enter(call: Call) -> Flow:
+        passing: list[Passing] = []
+        further = iter(stages)
         try:
-            while True:
-                if isinstance(want, Call):
-                    if len(running) < depth:
-                        running.append(_started(stages[len(running)], want))
-                    else:
-                        try:
-                            result = yield want
-                        except GeneratorExit:
-                            raise
-                        except BaseException as error:  # handed to the stage, which re-raises what it does not want
-                            failure = error
-                        else:
-                            if not isinstance(result, Reply):
-                                _reply(result, "the driver's send")
-                        if not running:
-                            if failure is not None:
-                                raise failure
-                            return cast(Reply, result)
+            for stage in further:
+                flow = stage(call)
+                if type(flow) is Call:
+                    call = flow
+                elif isinstance(flow, Passing):
+                    call = flow.call
+                    passing.append(flow)
                 else:
-                    try:
-                        yield want
-                    except GeneratorExit:
-                        raise
-                    except BaseException as error:  # a caller that waits no longer
-                        failure = error
-                while True:  # on with the innermost running stage; when it ends, with the one around it
-                    flow = running[-1]
-                    try:
-                        want = flow.send(result) if failure is None else flow.throw(failure)
-                    except StopIteration as stop:
-                        result, failure = stop.value, None
-                        if not isinstance(result, Reply):
-                            _not_a_reply(result, stages[len(running) - 1])
-                    except BaseException as error:
-                        result, failure = None, error
-                    else:
-                        result = failure = None
-                        if isinstance(want, (Call, Sleep)):
-                            break
-                        raise StageError(
-                            f"{_where(flow)}: a stage may yield a Call (to go inward) or a Sleep, but yielded {want!r}"
-                        )
-                    running.pop()
-                    if not running:
-                        if failure is not None:
-                            raise failure
-                        return cast(Reply, result)
-        finally:
-            for flow in reversed(running):
-                flow.close()
+                    return _run([*passing, _flow(flow, stage)], tuple(further))
+        except BaseException as error:  # it belongs to the flow, as what a generator raises does
+            return _run([*passing, _raising(error)], ())
+        return passing[0] if len(passing) == 1 and passing[0].call is call else _Passed(call, passing)
 
-    return run
+    return enter
 
 
-def _started(stage: Interceptor, call: Call) -> Flow:
-    flow = stage(call)
-    if type(flow) is not GeneratorType and not isinstance(flow, Generator):
+def _raising(error: BaseException) -> Flow:
+    raise error
+    yield
+
+
+def _run(running: list[Flow], further: Sequence[Interceptor]) -> Flow:
+    """Flows within flows; the innermost of `running` is yet to be started, and within it the `further` stages."""
+    # A loop over a stack of running stages rather than nested generators: half the cost per stage.
+    first, depth = len(running), len(running) + len(further)
+    want: Call | Sleep | None = None
+    result: Reply | None = None
+    failure: BaseException | None = None
+    try:
+        while True:
+            if isinstance(want, Call) and len(running) < depth:
+                try:
+                    stage = further[len(running) - first]
+                    running.append(_flow(stage(want), stage))
+                except BaseException as error:  # of the stage; those around it learn of it
+                    failure = error
+            elif want is not None:
+                try:
+                    result = yield want
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # what the world raised, or a caller that waits no longer
+                    failure = error
+                else:
+                    if isinstance(want, Call):
+                        _reply(result, "the driver's send")
+            while True:  # on with the innermost running stage; when it ends, with the one around it
+                flow = running[-1]
+                try:
+                    want = flow.send(result) if failure is None else flow.throw(failure)
+                except StopIteration as stop:
+                    result, failure = stop.value, None
+                    if not isinstance(result, Reply):
+                        _not_a_reply(result, flow)
+                except BaseException as error:
+                    result, failure = None, error
+                else:
+                    result = failure = None
+                    if isinstance(want, (Call, Sleep)):
+                        break
+                    raise StageError(
+                        f"{_where(flow)}: a stage may yield a Call (to go inward) or a Sleep, but yielded {want!r}"
+                    )
+                running.pop()
+                if not running:
+                    if failure is not None:
+                        raise failure
+                    return cast(Reply, result)
+    finally:
+        for flow in reversed(running):
+            flow.close()
+
+
+def _flow(flow: Flow | Call, stage: Interceptor) -> Flow:
+    if isinstance(flow, Call):
+        return Passing(flow)
+    if type(flow) is not GeneratorType and not isinstance(flow, (Passing, Generator)):
         raise StageError(
             f"{_where(stage)}: a stage must be a generator function, but calling it gave {flow!r}; "
             "yield the call to go inward, or add an unreachable `yield` if it never does"
@@ -120,7 +235,7 @@ def _started(stage: Interceptor, call: Call) -> Flow:
     return flow
 
 
-def drive(flow: Flow, send: Callable[[Call], Reply], sleep: Callable[[float], None]) -> Reply:
+def drive(flow: Flow | Call, send: Callable[[Call], Reply], sleep: Callable[[float], None]) -> Reply:
     """Run a flow for a blocking caller.
 
     Args:
@@ -128,6 +243,15 @@ def drive(flow: Flow, send: Callable[[Call], Reply], sleep: Callable[[float], No
         send: asks the world; what it raises is thrown into the flow.
         sleep: lets seconds pass; may raise (a caller's own time-out), which is thrown into the flow too.
     """
+    if isinstance(flow, Call):
+        flow = Passing(flow)
+    if isinstance(flow, Passing):
+        try:
+            reply = _reply(send(flow.call), "the driver's send")
+        except BaseException as error:
+            flow.failed(error)
+            raise
+        return _reply(flow.answered(reply), "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:
@@ -149,9 +273,18 @@ def drive(flow: Flow, send: Callable[[Call], Reply], sleep: Callable[[float], No
 
 
 async def adrive(
-    flow: Flow, send: Callable[[Call], Awaitable[Reply]], sleep: Callable[[float], Awaitable[None]]
+    flow: Flow | Call, send: Callable[[Call], Awaitable[Reply]], sleep: Callable[[float], Awaitable[None]]
 ) -> Reply:
     """Run a flow for an asyncio caller; otherwise exactly `drive`. Cancellation is thrown into the flow as well."""
+    if isinstance(flow, Call):
+        flow = Passing(flow)
+    if isinstance(flow, Passing):
+        try:
+            reply = _reply(await send(flow.call), "the driver's send")
+        except BaseException as error:
+            flow.failed(error)
+            raise
+        return _reply(flow.answered(reply), "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:
@@ -178,9 +311,9 @@ def _reply(value: object, who: str) -> Reply:
     return value
 
 
-def _not_a_reply(value: object, stage: Interceptor) -> Reply:
+def _not_a_reply(value: object, flow: Flow) -> None:
     raise StageError(
-        f"{_where(stage)}: a stage must return a Reply, but returned {value!r}"
+        f"{_where(flow)}: a stage must return a Reply, but returned {value!r}"
         + ("; did it forget `return reply`?" if value is None else "")
     )
 

@@ -1,17 +1,20 @@
 """Named things that others may add to: faults, invariants, agents, mutations.
 
-A registry knows the built-in names at once. It looks for plug-ins (Python entry points) only when it must, and once,
-because scanning the installed distributions costs tens of milliseconds.
+A registry knows the built-in names at once. What stands behind one is imported when it is asked for, and plug-ins
+(Python entry points) are looked for only when they must be, and once: scanning the installed distributions costs tens
+of milliseconds.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from flakestorm.errors import Misuse
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Registry", "nearest"]
 
@@ -20,6 +23,8 @@ T = TypeVar("T")
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that the given one is most likely a misspelling of, or None."""
+    import difflib  # for those who misspelt something
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return close[0] if close else None
 
@@ -30,10 +35,12 @@ class Registry(Generic[T]):
     Args:
         what: what the values are, for messages ("invariant type").
         group: the entry-point group in which other distributions add theirs, if any.
+        homes: the module that registers each built-in name, for those that are imported when they are asked for.
     """
 
-    def __init__(self, what: str, group: str | None = None) -> None:
+    def __init__(self, what: str, group: str | None = None, homes: Mapping[str, str] | None = None) -> None:
         self.what, self.group = what, group
+        self._homes = dict(homes or {})
         self._known: dict[str, T] = {}
         self._found: dict[str, EntryPoint] | None = None
 
@@ -45,7 +52,8 @@ class Registry(Generic[T]):
         """
 
         def register(value: T) -> T:
-            if name in self._known:
+            home = self._homes.get(name)
+            if name in self._known or (home is not None and getattr(value, "__module__", None) != home):
                 raise Misuse(f"{self.what} {name!r} is registered twice")
             self._known[name] = value
             return value
@@ -53,14 +61,14 @@ class Registry(Generic[T]):
         return register
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(dict.fromkeys((*self._homes, *self._known)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        return name in self._known or name in self._homes
 
     def names(self) -> tuple[str, ...]:
         """Built-in names and the names of installed plug-ins, without loading the plug-ins."""
-        return tuple(dict.fromkeys((*self._known, *self._plugins())))
+        return tuple(dict.fromkeys((*self, *self._plugins())))
 
     def get(self, name: str) -> T:
         """The value of this name.
@@ -68,6 +76,8 @@ class Registry(Generic[T]):
         Raises:
             Misuse: there is none; the message gives the nearest name. Also when a plug-in cannot be loaded.
         """
+        if name in self._homes and name not in self._known:
+            import_module(self._homes[name])
         if name in self._known:
             return self._known[name]
         plugins = self._plugins()
@@ -77,12 +87,14 @@ class Registry(Generic[T]):
             except Exception as error:
                 raise Misuse(f"{self.what} {name!r} from {plugins[name].value} cannot be loaded: {error}") from error
             return self._known[name]
-        known = (*self._known, *plugins)
+        known = (*self, *plugins)
         close = nearest(name, known)
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
         raise Misuse(f"unknown {self.what} {name!r}; {hint}")
 
     def _plugins(self) -> dict[str, EntryPoint]:
         if self._found is None:
+            from importlib.metadata import entry_points
+
             self._found = {} if self.group is None else {point.name: point for point in entry_points(group=self.group)}
         return self._found

@@ -11,8 +11,8 @@ name: the characters the one-line forms need for themselves are percent-encoded.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from functools import lru_cache
+from typing import Literal, NamedTuple, cast, get_args
 from urllib.parse import unquote
 
 __all__ = ["KINDS", "Kind", "Site", "Sites"]
@@ -26,13 +26,16 @@ _SITE = re.compile(r"(?P<kind>[a-z]+)/(?P<name>[^#=\s]+)#(?P<occurrence>[1-9]\d*
 _UNSAFE = re.compile(r"[#=,%\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+@lru_cache(maxsize=4096)  # a run has few names, and spells them often
 def _escape(name: str) -> str:
     return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), name)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Site:
-    """The address of one call: its kind, its name, and which one it was (from 1)."""
+class Site(NamedTuple):
+    """The address of one call: its kind, its name, and which one it was (from 1).
+
+    A tuple, because one is made for every call and looked up by every stage: hashing it costs no Python.
+    """
 
     kind: Kind
     name: str

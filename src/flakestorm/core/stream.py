@@ -28,7 +28,7 @@ from typing import Any, cast
 from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
 
-__all__ = ["apump", "flow_of", "pump", "read", "whole"]
+__all__ = ["apump", "awatched", "flow_of", "pump", "read", "watched", "whole"]
 
 
 def flow_of(through: tuple[Transducer, ...]) -> Chunks:
@@ -105,20 +105,17 @@ def _machine(gens: list[Chunks], top: int) -> Chunks:
 
 def pump(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
     """The reply's body as the agent gets it, for a blocking reader. Close the generator to leave early."""
-    taps = _only_taps(reply.through)
-    return _pumped(reply, sleep) if taps is None else _tapped(reply, taps)
+    return watched(reply) if _only_taps(reply.through) else _pumped(reply, sleep)
 
 
-def _only_taps(through: tuple[Transducer, ...]) -> tuple[Tap, ...] | None:
-    for transducer in through:
-        if not isinstance(transducer, Tap):
-            return None
-    return cast("tuple[Tap, ...]", through)
+def _only_taps(through: tuple[Transducer, ...]) -> bool:
+    return all(isinstance(transducer, Tap) for transducer in through)
 
 
-def _tapped(reply: Reply, taps: tuple[Tap, ...]) -> Generator[bytes, None, None]:
-    """As `_pumped` where nothing but taps is in the way."""
-    source = iter(_sync(reply.body))
+def watched(reply: Reply) -> Generator[bytes, None, None]:
+    """As `pump`, for a reply all of whose transducers are taps: nothing sleeps."""
+    body, taps = reply.body, cast("tuple[Tap, ...]", reply.through)
+    source = iter(_sync(body))
     try:
         for chunk in source:
             for tap in taps:
@@ -132,7 +129,7 @@ def _tapped(reply: Reply, taps: tuple[Tap, ...]) -> Generator[bytes, None, None]
         for tap in taps:
             tap.end(None)
     finally:
-        close = getattr(reply.body, "close", None) or getattr(source, "close", None)
+        close = getattr(body, "close", None) or getattr(source, "close", None)
         if close is not None:
             close()
 
@@ -169,18 +166,19 @@ def _pumped(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, No
 
 def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
-    taps = _only_taps(reply.through)
-    return _apumped(reply, sleep) if taps is None else _atapped(reply, taps)
+    return awatched(reply) if _only_taps(reply.through) else _apumped(reply, sleep)
 
 
-async def _atapped(reply: Reply, taps: tuple[Tap, ...]) -> AsyncGenerator[bytes, None]:
-    source = aiter(_async(reply.body))
+async def awatched(reply: Reply) -> AsyncGenerator[bytes, None]:
+    """As `watched`, for an asyncio reader."""
+    body, taps = reply.body, cast("tuple[Tap, ...]", reply.through)
+    source = aiter(_async(body))
     try:
         async for chunk in source:
             for tap in taps:
                 tap.chunk(chunk)
             yield chunk
-    except BaseException as error:  # as in _tapped; CancelledError included
+    except BaseException as error:  # as in watched; CancelledError included
         for tap in taps:
             tap.end(error)
         raise
@@ -188,7 +186,7 @@ async def _atapped(reply: Reply, taps: tuple[Tap, ...]) -> AsyncGenerator[bytes,
         for tap in taps:
             tap.end(None)
     finally:
-        close = getattr(reply.body, "aclose", None) or getattr(source, "aclose", None)
+        close = getattr(body, "aclose", None) or getattr(source, "aclose", None)
         if close is not None:
             await close()
 
@@ -243,8 +241,8 @@ def read(reply: Reply) -> bytes:
 def _sync(body: bytes | Source) -> Iterable[bytes]:
     if isinstance(body, bytes):
         return (body,) if body else ()
-    if isinstance(body, Iterable):
-        return body
+    if hasattr(body, "__iter__"):  # asking the abstract class costs four times as much
+        return cast("Iterable[bytes]", body)
     raise StageError(f"the sync driver cannot read an async body: {body!r}")
 
 
@@ -261,4 +259,4 @@ async def _lift(body: Iterable[bytes]) -> AsyncIterator[bytes]:
 def _async(body: bytes | Source) -> AsyncIterable[bytes]:
     if isinstance(body, bytes):
         return _one(body)
-    return body if isinstance(body, AsyncIterable) else _lift(body)
+    return cast("AsyncIterable[bytes]", body) if hasattr(body, "__aiter__") else _lift(body)

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flakestorm.contracts.matrix import prepare
-from flakestorm.engine.events import Listener, Note, Planned, Report, ScenarioInfo
-from flakestorm.engine.plan import Plan
+from flakestorm.engine.accounting import undecided
+from flakestorm.engine.events import Listener, Note, Planned, Report
+from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Judged, Runner, baselines_of
 from flakestorm.engine.score import Gate, assemble
 from flakestorm.errors import AgentUnreachable
 from flakestorm.faults.schedule import Schedule
@@ -60,17 +61,35 @@ class Campaign:
         self.runner.prepare(self.plan.scenarios)
         self._started_s, self._started_at = self.world.monotonic(), self.world.now()
         self._done = {judged.trial.run: judged for judged in self.earlier}
-        todo = [trial for trial in self.plan.trials if trial.run not in self._done]
-        self.listener(Planned(self.plan.command, len(todo)))
+        self.listener(Planned(self.plan.command, len(self._left(self.plan.runs)), self.report(interrupted=True)))
         try:
             await self.runner.agent.start()
         except AgentUnreachable as error:
-            self._note(f"the agent could not be reached: {error}")
+            self.note(f"the agent could not be reached: {error}")
             return
-        await self.runner.carry_out(todo, self._finish)
+        if self.plan.baseline:
+            await self.runner.carry_out(self._left(self.plan.baseline), self._finish)
+            self.runner.baselines = baselines_of(self._done[trial.run] for trial in self.plan.baseline)
+        if self.plan.generate is not None:
+            self._generate()
+        await self.runner.carry_out(self._left(self.plan.trials), self._finish)
         controls = self.plan.controls(self._unexplained())
         if controls:
-            await self.runner.carry_out(controls, self._finish)
+            await self.runner.carry_out(controls, self._finish, controls=True)
+
+    def _left(self, trials: Iterable[Trial]) -> list[Trial]:
+        return [trial for trial in trials if trial.run not in self._done]
+
+    def _generate(self) -> None:
+        """Extend the plan by what the runs without chaos have shown."""
+        from flakestorm.engine.toolmaze import scenarios_for, tools_used  # few contracts ask for it
+
+        tools = tools_used(self._done[trial.run] for trial in self.plan.baseline)
+        self.plan = self.plan.extended(scenarios_for(tools, taken=[s.name for s in self.plan.scenarios]))
+        self.runner.prepare(self.plan.scenarios)
+        if not tools:
+            self.note("no tool was used in the runs without chaos, so no scenarios could be generated")
+        self.listener(Planned(self.plan.command, len(self._left(self.plan.trials)), self.report(interrupted=True)))
 
     @property
     def finished(self) -> list[Judged]:
@@ -91,8 +110,8 @@ class Campaign:
             duration_ms=round((self.world.monotonic() - self._started_s) * 1000, 1) if self._started_at else 0.0,
             scores=judgement.scores,
             cells=judgement.cells,
-            runs=tuple(judged.run for judged in order),
-            scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in self.plan.scenarios),
+            runs=judgement.runs,
+            scenarios=judgement.scenarios,
             invariants=judgement.invariants,
             prompts=self.plan.prompts,
             notes=judgement.notes,
@@ -105,19 +124,27 @@ class Campaign:
     def _finish(self, judged: Judged) -> None:
         self._done[judged.trial.run] = judged
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Something a reader of the report must know."""
         self._notes.append(text)
         self.listener(Note(text))
 
     def _unexplained(self) -> Iterable[int]:
-        """Prompts that failed under chaos and were never run without it: is chaos the cause at all?
+        """Prompts that were never run without chaos, and need be: to tell whether chaos is the cause of a failure, or
+        whether a fault was kept from acting by another one or could not act at all.
 
         Rules that hold only under chaos (`when`) have nothing to be compared with.
         """
-        controlled = {j.trial.prompt for j in self._done.values() if not j.trial.scenario.chaos}
-        return {
+        done = self._done.values()
+        controlled = {j.trial.prompt for j in done if not j.trial.scenario.chaos}
+        failed = {
             judged.trial.prompt
-            for judged in self._done.values()
-            if judged.trial.scenario.chaos and judged.trial.prompt not in controlled
+            for judged in done
+            if judged.trial.scenario.chaos
             if any(i.when == "always" and verdict.outcome == "fail" for i, verdict in judged.verdicts)
         }
+        for scenario in self.plan.scenarios:
+            runs = [judged for judged in done if judged.trial.scenario.name == scenario.name]
+            if undecided(Schedule.of(scenario), runs):
+                failed |= {judged.trial.prompt for judged in runs}
+        return failed - controlled

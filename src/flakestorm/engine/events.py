@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from flakestorm.config.model import Severity
-from flakestorm.core.ledger import Firing
+from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
 
 __all__ = [
     "CellResult",
     "Event",
+    "FaultTally",
     "Finished",
     "InvariantInfo",
     "Listener",
     "Note",
+    "PhaseResult",
     "Planned",
     "Report",
     "RunFinished",
@@ -63,6 +66,7 @@ class CellResult:
         verdict, reason: the judgement and why.
         run: id of the run it was judged on.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too, so chaos is not the cause.
+        min_pass_rate: the share of the cell's conclusive trials that must pass, 0..1.
     """
 
     scenario: str
@@ -74,6 +78,7 @@ class CellResult:
     reason: str
     run: str
     also_fails_without_chaos: bool = False
+    min_pass_rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +90,15 @@ class RunResult:
         scenario, prompt, trial, input: which run this was.
         output, error: the answer, or why there is none (`KIND: MESSAGE`).
         latency_ms: from input to answer.
-        planned: number of faults planned; `fired` and `masked` list what happened to them.
+        planned: number of faults planned; `fired`, `masked`, `impossible` and `idle` list what happened to them (see
+            `engine/accounting.py`). A fault that may fire often can be in more than one of the first two.
         calls: how many calls of each kind crossed the boundary (`llm`, `tool`, `mcp`, `http`).
         tape: path of the tape, relative to the report's folder where possible; empty if none was written.
         reproduce: the command line that does exactly this run again.
         seen: names of the tools (and unnamed hosts) the agent called, and of those that its model asked for or was told
             results of, whose own calls need not have crossed the boundary.
-        canaries: tokens that injected instructions carried in this run.
+        canaries: what the injected instructions of this run give an obedient agent away by.
+        remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
     """
 
     id: str
@@ -109,15 +116,43 @@ class RunResult:
     tape: str
     reproduce: str
     seen: tuple[str, ...] = ()
-    canaries: tuple[str, ...] = ()
+    canaries: tuple[Canary, ...] = ()
+    remarks: tuple[str, ...] = ()
+    impossible: tuple[Firing, ...] = ()
+    idle: tuple[Firing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTally:
+    """What became of one planned fault, in how many of its scenario's runs.
+
+    Args:
+        fault: in one line.
+        runs: of the scenario; the numbers that follow add up to it.
+        fired: it took effect, at least once.
+        masked: another fault kept it from taking effect.
+        impossible: no run makes its call, with or without chaos.
+        idle: its triggers did not agree, or it found nothing to change.
+    """
+
+    fault: str
+    runs: int
+    fired: int
+    masked: int
+    impossible: int
+    idle: int
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioInfo:
-    """A scenario as planned: its name and each fault in one line, e.g. `tool/search=error:503`."""
+    """A scenario as planned: its name and each fault in one line, e.g. `tool/search=error:503`.
+
+    `tallies` say what became of the faults, in the same order; empty before that is known.
+    """
 
     name: str
     faults: tuple[str, ...] = ()
+    tallies: tuple[FaultTally, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +164,31 @@ class InvariantInfo:
     severity: Severity
     description: str = ""
     when: str = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseResult:
+    """One phase of `ci`.
+
+    Args:
+        name: `mutation`, `chaos`, `contract` or `replay`.
+        status: `done`; `interrupted`: only in part; `not available`: configured, but this version cannot run it;
+            `not run`: something ended the command before.
+        verdict, headline: of its report; `inconclusive` with the reason where there is none.
+        weight: in the overall score, as configured.
+        score: its own, on its own scale; None where there is none.
+        report: path of its JSON report, and `page`: of its HTML page, relative to this report's folder where possible;
+            empty where there is none.
+    """
+
+    name: str
+    status: Literal["done", "interrupted", "not available", "not run"]
+    verdict: Outcome
+    headline: str
+    weight: float
+    score: Score | None = None
+    report: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +206,7 @@ class Report:
         scenarios, invariants, prompts: the plan's axes, in config order; prompts include probes, after the golden ones.
         notes: things a reader must know, e.g. that a fault's tool was never seen.
         interrupted: True when only what had finished is in here.
+        phases: of `ci`, what it is made of; else none.
         config, agent: path of the config file, and the agent in a few words.
     """
 
@@ -167,14 +228,22 @@ class Report:
     config: str = ""
     agent: str = ""
     version: str = field(default="")
+    phases: tuple[PhaseResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan is made: this many runs will follow."""
+    """The plan is made: this many runs will follow.
+
+    Args:
+        command: as in `Report`.
+        runs: how many there are to make.
+        outline: the report as it would be if nothing more happened: the plan's axes, and runs taken over.
+    """
 
     command: str
     runs: int
+    outline: Report | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +257,13 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run ended; its cells may still change from pass to inconclusive when the whole scenario is known."""
+    """A run ended; its cells may still change from pass to inconclusive when the whole scenario is known.
+
+    A control run, which only explains the failures of others, has no cells.
+    """
 
     run: RunResult
+    cells: tuple[CellResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

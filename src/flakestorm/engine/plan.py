@@ -2,15 +2,17 @@
 
 A plan is a value, made before anything is started, so the number of agent runs is known (and can be shown, priced or
 refused) up front. Invariants share runs: the number of runs is scenarios x prompts x trials, plus probes, whatever the
-number of invariants.
+number of invariants. Where scenarios are generated from what the agent does, the runs without chaos come first, and the
+plan is extended by what they show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flakestorm.config.model import Invariant, Scenario
+from flakestorm.contracts.matrix import needs_baseline
 
 __all__ = ["BASELINE", "Plan", "Trial", "make_plan"]
 
@@ -47,6 +49,11 @@ class Plan:
         scenarios, invariants, prompts: the axes; prompts are the golden ones followed by the probes.
         golden: how many of the prompts are golden.
         trials: the runs, scenario by scenario.
+        repeats: how many runs of each cell.
+        generate: by which method scenarios are added; None for none.
+        baseline: where scenarios are generated, or runs are compared with one without chaos, the runs without chaos
+            that come before all others: one for each prompt that needs it. They are those of a scenario without faults
+            where there is one, else runs of their own.
     """
 
     command: str
@@ -55,6 +62,20 @@ class Plan:
     prompts: tuple[str, ...]
     golden: int
     trials: tuple[Trial, ...]
+    repeats: int = 1
+    generate: str | None = None
+    baseline: tuple[Trial, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Trial, ...]:
+        """Everything to be run, the baseline first; each run once."""
+        return tuple({trial.run: trial for trial in (*self.baseline, *self.trials)}.values())
+
+    def extended(self, scenarios: Sequence[Scenario]) -> Plan:
+        """The same plan with these scenarios at its end."""
+        prompts = [trial.prompt for trial in self.baseline]
+        added = _trials(self, scenarios, prompts, start=len(self.runs))
+        return replace(self, scenarios=(*self.scenarios, *scenarios), trials=(*self.trials, *added))
 
     def judges(self, prompt: int) -> tuple[Invariant, ...]:
         """The invariants that judge this prompt: those with this probe, or, for a golden prompt, those without any."""
@@ -67,15 +88,11 @@ class Plan:
 
         They are made when a failure needs a control and the matrix has none. Their scenario's name is nobody else's.
         """
-        start = len(self.trials)
         name, taken = BASELINE.name, {scenario.name for scenario in self.scenarios}
         while name in taken:
             name += " (control)"
-        control = Scenario(name=name)
-        return tuple(
-            Trial(_run_id(start + i), control, prompt, self.prompts[prompt], 1, self.judges(prompt))
-            for i, prompt in enumerate(sorted(set(prompts)))
-        )
+        single = replace(self, repeats=1)
+        return _trials(single, [Scenario(name=name)], sorted(set(prompts)), start=len(self.runs))
 
 
 def make_plan(
@@ -86,6 +103,7 @@ def make_plan(
     prompts: Sequence[str],
     trials: int = 1,
     only: Iterable[int] | None = None,
+    generate: str | None = None,
 ) -> Plan:
     """Lay out the runs.
 
@@ -96,14 +114,36 @@ def make_plan(
         prompts: the golden prompts.
         trials: repetitions of each cell.
         only: indexes of the golden prompts to run; all of them, and the probes, when None.
+        generate: see `Plan.generate`.
     """
     probes = tuple(dict.fromkeys(probe for invariant in invariants for probe in invariant.probes))
     texts = (*prompts, *(() if only is not None else probes))
-    plan = Plan(command, tuple(scenarios), tuple(invariants), texts, len(prompts), ())
+    plan = Plan(command, tuple(scenarios), tuple(invariants), texts, len(prompts), (), trials, generate)
     chosen = [p for p in (range(len(texts)) if only is None else only) if plan.judges(p) or only is not None]
-    cells = [(s, p, t) for s in scenarios for p in chosen for t in range(1, trials + 1)]
-    runs = tuple(Trial(_run_id(i), s, p, texts[p], t, plan.judges(p)) for i, (s, p, t) in enumerate(cells))
-    return Plan(command, plan.scenarios, plan.invariants, texts, plan.golden, runs)
+    calm = next((scenario.name for scenario in scenarios if not scenario.chaos), None)
+    first = _first(plan, chosen)
+    own = plan.controls(first) if first and calm is None else ()
+    runs = _trials(plan, scenarios, chosen, start=len(own))
+    if first and calm is not None:
+        own = tuple(t for t in runs if t.scenario.name == calm and t.number == 1 and t.prompt in first)
+    return replace(plan, trials=runs, baseline=own)
+
+
+def _first(plan: Plan, chosen: Sequence[int]) -> list[int]:
+    """The prompts that must be run without chaos before anything else."""
+    if plan.generate is not None:
+        return list(chosen)
+    if not any(scenario.chaos for scenario in plan.scenarios):
+        return []
+    return [prompt for prompt in chosen if any(needs_baseline(invariant) for invariant in plan.judges(prompt))]
+
+
+def _trials(plan: Plan, scenarios: Iterable[Scenario], prompts: Sequence[int], *, start: int) -> tuple[Trial, ...]:
+    """The runs of these cells, numbered on from `start`."""
+    cells = [(s, p, t) for s in scenarios for p in prompts for t in range(1, plan.repeats + 1)]
+    return tuple(
+        Trial(_run_id(start + i), s, p, plan.prompts[p], t, plan.judges(p)) for i, (s, p, t) in enumerate(cells)
+    )
 
 
 def _run_id(index: int) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from flakestorm.core.answer import Answer
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Agent", "Boundary", "Channel", "Executor", "HeldTool", "Line", "World"]
+__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Executor", "HeldTool", "Line", "World"]
 
 T = TypeVar("T")
 
@@ -31,6 +32,11 @@ class Line(Protocol):
         """How many calls have crossed so far."""
         ...
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a reader of the run's tape should know about how its calls came in."""
+        ...
+
     def active(self) -> AbstractContextManager[None]:
         """While entered, in-process calls of this context (and of threads and tasks started in it) cross here."""
         ...
@@ -46,6 +52,11 @@ class Channel(Protocol):
 
     def bind(self, line: Line) -> AbstractContextManager[None]:
         """While entered, the instance's traffic crosses on this line. Traffic outside any line passes unrecorded."""
+        ...
+
+    async def settled(self, *, gone: bool = False) -> bool:
+        """Whether the instance, between two runs, has nothing under way any more; it is given a moment for that. With
+        `gone`, it has ended, and what it did last is waited for."""
         ...
 
     def close(self) -> None:
@@ -88,12 +99,25 @@ class Boundary(Protocol):
         """
         ...
 
-    def line(self, run: str, pipeline: Interceptor) -> Line:
-        """Open the crossing of one run."""
+    def line(self, run: str, pipeline: Interceptor, clock: Clock) -> Line:
+        """Open the crossing of one run, whose delays pass by this clock."""
         ...
 
     async def channel(self, env: Mapping[str, str]) -> Channel:
         """A channel for an instance about to be launched with this environment (it names the real upstreams)."""
+        ...
+
+    @property
+    def borrowed(self) -> str:
+        """The address of the standing gateway that calls come through; empty if they come through none."""
+        ...
+
+    async def standing(self) -> Channel | None:
+        """The channel of an agent that somebody else started, where its calls come through a standing gateway.
+
+        Raises:
+            AgentUnreachable: another run is using that gateway.
+        """
         ...
 
     async def close(self) -> None:
@@ -123,6 +147,22 @@ class Agent(Protocol):
         ...
 
 
+class Adviser(Protocol):
+    """A model that gives its opinion."""
+
+    async def ask(self, prompt: str, *, system: str = "", temperature: float | None = None) -> str:
+        """Its reply.
+
+        Raises:
+            ModelFailed: it gave none.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        ...
+
+
 class Executor(Protocol):
     """Runs independent jobs, several at a time."""
 
@@ -139,6 +179,11 @@ class Executor(Protocol):
 
 class World(Protocol):
     """Time and places, so that the engine stays without either."""
+
+    @property
+    def skips(self) -> bool:
+        """Whether delays that faults make may be skipped (`core/clock.py`)."""
+        ...
 
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back."""

@@ -6,23 +6,23 @@ ledger, so a resumed report is the report an uninterrupted command would have wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from flakestorm.config.model import Scenario
-from flakestorm.contracts.base import RunView
+from flakestorm.contracts.base import RunView, asked_of_model
 from flakestorm.core.answer import AgentError
-from flakestorm.core.call import Call
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.site import Sites
-from flakestorm.engine.events import Report, RunResult, ScenarioInfo
+from flakestorm.core.verdict import Verdict
+from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
+from flakestorm.engine.events import Report, RunResult
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.runner import Judged, judged
+from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
-from flakestorm.faults.staging import matcher, result_matcher
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.tools import tool_results_of
+from flakestorm.tape.tools import calls_of, tool_results_of
 
 __all__ = ["take_over"]
 
@@ -37,6 +37,7 @@ def take_over(
     *,
     agent: str = "",
     visible: Sequence[str] = (),
+    elsewhere: bool = False,
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
@@ -49,6 +50,7 @@ def take_over(
         world: limits how long judging may take.
         agent: the agent in a few words, as `Report.agent` has it.
         visible: as in `RunView`.
+        elsewhere: as in `Runner`.
 
     Raises:
         Misuse: the report is of another agent or of another plan: other scenarios, or other prompts.
@@ -58,31 +60,78 @@ def take_over(
             f"the report to resume was made with another agent ({_shown(report.agent)}; now: {_shown(agent)}); "
             "run the command without --resume"
         )
-    planned = tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in plan.scenarios)
-    if report.scenarios != planned or report.prompts != plan.prompts:
-        changed = "scenarios" if report.scenarios != planned else "prompts"
+    made = {(run.scenario, run.prompt, run.trial): run for run in report.runs}
+    plan = _extended(plan, made, exchanges_of)
+    planned = [(s.name, Schedule.of(s).lines) for s in plan.scenarios]
+    reported = [(info.name, info.faults) for info in report.scenarios]
+    if reported != planned or report.prompts != plan.prompts:
+        changed = "scenarios" if reported != planned else "prompts"
         raise Misuse(
             f"the report to resume is of another plan: its {changed} are not those of the config; "
             "run the command without --resume"
         )
-    made = {(run.scenario, run.prompt, run.trial): run for run in report.runs}
-    found = [(trial, made.get((trial.scenario.name, trial.prompt, trial.number))) for trial in plan.trials]
+    found = [(trial, made.get(_cell(trial))) for trial in plan.runs]
     names = {scenario.name for scenario in plan.scenarios}
     known = {trial.run for trial, run in found if run is not None and run.id == trial.run}
     if any(run.scenario in names and run.id not in known for run in report.runs):
         raise Misuse("the report to resume was made with other --trials; resume it with the same")
+    baselines: dict[int, str] = {}
+    for run in report.runs:
+        if not run.planned and run.error is None:
+            baselines.setdefault(run.prompt, run.output)
     return tuple(
-        judged(trial, run, _view(trial, run, exchanges_of(run), visible), world)
+        judged(
+            trial,
+            run,
+            _view(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
+            world,
+            known=_opinions(trial, run, report),
+        )
         for trial, run in found
         if run is not None and not (run.error or "").startswith("unreachable")
     )
+
+
+def _cell(trial: Trial) -> tuple[str, int, int]:
+    return trial.scenario.name, trial.prompt, trial.number
+
+
+def _extended(
+    plan: Plan,
+    made: Mapping[tuple[str, int, int], RunResult],
+    exchanges_of: Callable[[RunResult], Sequence[Exchange]],
+) -> Plan:
+    """The plan with the scenarios that the report's runs without chaos have led to, if all of those were made."""
+    calm = [made[_cell(trial)] for trial in plan.baseline if _cell(trial) in made]
+    if plan.generate is None or len(calm) < len(plan.baseline):
+        return plan
+    tapes = [exchanges_of(run) for run in calm]
+    tools = tools_in((calls_of(tape), tool_results_of(tape)) for tape in tapes)
+    return plan.extended(scenarios_for(tools, taken=[s.name for s in plan.scenarios]))
+
+
+def _opinions(trial: Trial, run: RunResult, report: Report) -> dict[str, Verdict]:
+    """What a model said about this run. It is kept, because nothing else could be worked out from the tape."""
+    asked = {str(invariant.id) for invariant in trial.invariants if invariant.type in asked_of_model}
+    return {
+        cell.invariant: Verdict(cell.verdict, cell.reason)
+        for cell in report.cells
+        if cell.run == run.id and cell.invariant in asked
+    }
 
 
 def _shown(agent: str) -> str:
     return repr(agent if len(agent) <= 200 else f"{agent[:199]}…") if agent else "none named"
 
 
-def _view(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible: Sequence[str]) -> RunView:
+def _view(
+    trial: Trial,
+    run: RunResult,
+    exchanges: Sequence[Exchange],
+    visible: Sequence[str],
+    elsewhere: bool,
+    baseline: str | None,
+) -> RunView:
     return RunView(
         input=run.input,
         output=run.output,
@@ -93,36 +142,23 @@ def _view(trial: Trial, run: RunResult, exchanges: Sequence[Exchange], visible: 
         ledger=_ledger(trial.scenario, run, exchanges),
         exchanges=exchanges,
         visible=visible,
+        baseline=baseline,
+        transient=Schedule.of(trial.scenario).transient,
+        held=bool(exchanges) or not elsewhere,
     )
 
 
 def _ledger(scenario: Scenario, run: RunResult, exchanges: Sequence[Exchange]) -> Ledger:
     schedule = Schedule.of(scenario)
-    calls = [Call(x.method, x.url, kind=x.kind, name=x.name, wire=x.wire, site=x.site) for x in exchanges]
-    return Ledger(
-        planned=len(schedule.planned),
-        tools_planned=sum(planned.family == "tool" for planned in schedule.planned),
-        llms_planned=sum(planned.family == "llm" for planned in schedule.planned),
+    ledger = Ledger(
         fired=list(run.fired),
-        masked=list(run.masked),
+        masked=[firing for firing in run.masked if not firing.detail.endswith(NOT_MADE)],
+        idle=[firing for firing in run.idle if firing.detail != DECLINED and not firing.detail.endswith(TOO_FEW)],
         canaries=list(run.canaries),
-        matched={planned.index for planned in schedule.planned if any(map(matcher(planned), calls))}
-        | _on_results(schedule, calls, tool_results_of(exchanges)),
+        matched=reach(schedule, calls_of(exchanges), tool_results_of(exchanges)),
     )
-
-
-def _on_results(schedule: Schedule, calls: Sequence[Call], results: Sequence[str]) -> set[int]:
-    """The faults for which there was a result: of any tool where they are for results only, else of one whose calls
-    were not seen."""
-    crossed = {call.name for call in calls if call.kind in ("tool", "mcp")}
-    met = Sites()
-    sites = [met.next("tool", name) for name in results]
-    return {
-        planned.index
-        for planned in schedule.planned
-        if (matches := result_matcher(planned)) is not None
-        and any(matches(site) and (planned.on_results or site.name not in crossed) for site in sites)
-    }
+    schedule.enter(ledger)
+    return ledger
 
 
 def _error(text: str | None) -> AgentError | None:

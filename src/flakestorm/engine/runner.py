@@ -8,29 +8,31 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.base import RunView
-from flakestorm.contracts.matrix import judge
-from flakestorm.core.answer import Answer
+from flakestorm.contracts.evidence import plain
+from flakestorm.contracts.matrix import asks_model, judge
+from flakestorm.core.answer import AgentError, Answer
+from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
+from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Firing, Ledger
-from flakestorm.core.pipeline import chain
+from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Sites
 from flakestorm.core.verdict import Verdict, inconclusive
-from flakestorm.engine.events import Listener, RunFinished, RunResult, RunStarted
+from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.ports import Agent, Boundary, Executor, World
+from flakestorm.engine.ports import Adviser, Agent, Boundary, Executor, World
+from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.tools import tools_named
 from flakestorm.tape.writer import Recorder
-from flakestorm.wire.classify import classify
-from flakestorm.wire.mcp import housekeeping
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "judged"]
+__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged"]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -45,12 +47,25 @@ class Judged:
         run: what happened.
         view: the run as invariants saw it; its exchanges are dropped, so that thousands of runs fit into memory.
         verdicts: one for each invariant that applied.
+        calls, results: of a run without chaos: the calls it made, without what they asked for, and the tools of the
+            results that its models were told of. They say what faults would have found there.
     """
 
     trial: Trial
     run: RunResult
     view: RunView
     verdicts: tuple[tuple[Invariant, Verdict], ...]
+    calls: tuple[Call, ...] = ()
+    results: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> tuple[CellResult, ...]:
+        """The verdicts as cells of a report, before what only the whole scenario can tell."""
+        at, run = self.trial, self.run.id
+        return tuple(
+            CellResult(at.scenario.name, str(i.id), i.severity, at.prompt, at.number, v.outcome, v.reason, run)
+            for i, v in self.verdicts
+        )
 
 
 @dataclass(slots=True)
@@ -64,7 +79,11 @@ class Runner:
         listener: is told when runs start and finish.
         concurrency: how many runs may be under way at once.
         visible: names (globs) of the tools that some seam is known to see, beside those the boundary holds in process.
+        baselines: what the agent said to a prompt without chaos, by the prompt's index; known once such a run was made.
+        elsewhere: whether somebody else started the agent, so that only a call that crossed proves its boundary held.
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
+        adviser: the model that invariants of type `judge` ask.
+        limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
     """
 
     agent: Agent
@@ -77,6 +96,11 @@ class Runner:
     concurrency: int
     reproduce: Callable[[Trial, Schedule, Ledger], str]
     visible: Sequence[str] = ()
+    baselines: Mapping[int, str] = field(default_factory=dict)
+    adviser: Adviser | None = None
+    limit_ms: int | None = None
+    elsewhere: bool = False
+    _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
     def prepare(self, scenarios: Sequence[Scenario]) -> None:
@@ -87,18 +111,21 @@ class Runner:
         """
         self._schedules = {scenario.name: Schedule.of(scenario) for scenario in scenarios}
 
-    async def carry_out(self, trials: Sequence[Trial], done: Callable[[Judged], None]) -> None:
+    async def carry_out(
+        self, trials: Sequence[Trial], done: Callable[[Judged], None], *, controls: bool = False
+    ) -> None:
         """Run the trials, several at a time, calling `done` with each as it ends, in no particular order.
 
         Args:
             trials: what to run.
             done: called with each finished run at once, so that an interruption loses none.
+            controls: whether these are control runs, whose verdicts are no cells of the plan.
         """
         jobs: list[Callable[[], Awaitable[Judged]]] = [partial(self._one, trial) for trial in trials]
 
         def finished(_: int, judged: Judged) -> None:
             done(judged)
-            self.listener(RunFinished(judged.run))
+            self.listener(RunFinished(judged.run, () if controls else judged.cells))
 
         await self.executor.execute(jobs, finished, self.concurrency)
 
@@ -107,19 +134,31 @@ class Runner:
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
         schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
         ledger, sites = Ledger(), Sites()
+        schedule.enter(ledger)
+        unheld = self.elsewhere and not self.boundary.borrowed and not schedule.on_input
+        stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
+        given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
-        recorder = Recorder(path, clock=self.world.monotonic, ledger=ledger, header=self._header(trial))
-        pipeline = chain(
-            classify(tools=self.tools, sites=sites), recorder.outer, schedule.stage(choices, ledger), recorder.inner
-        )
-        answer = Answer()
+        clock = Clock(self.world.monotonic, skips=self.world.skips)
+        recorder = Recorder(path, clock=clock.now, ledger=ledger, header=self._header(trial, given))
+
+        def stages() -> Interceptor:
+            from flakestorm.wire.classify import classify  # and with it all that understands calls
+
+            inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
+            return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, recorder.inner)
+
+        pipeline = _later(stages) if stage is None else stages()
+        answer, line = Answer(), self.boundary.line(trial.run, pipeline, clock)
         try:
-            answer = await self.agent.ask(trial.text, self.boundary.line(trial.run, pipeline))
+            answer = await self.agent.ask(given, line)
+            answer = self._in_time(replace(answer, latency_ms=answer.latency_ms + clock.skipped_s * 1000))
         finally:
             error = None if answer.error is None else str(answer.error)
             recorder.close(output=answer.output, error=error)
+        self._crossed = self._crossed or line.calls > 0
         view = RunView(
-            input=trial.text,
+            input=given,
             output=answer.output,
             error=answer.error,
             latency_ms=answer.latency_ms,
@@ -128,14 +167,16 @@ class Runner:
             ledger=ledger,
             exchanges=recorder.exchanges,
             visible=(*self.visible, *self.boundary.tools),
+            baseline=self.baselines.get(trial.prompt),
+            transient=schedule.transient,
+            held=self._crossed or not self.elsewhere,
         )
-        called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
         result = RunResult(
             id=trial.run,
             scenario=trial.scenario.name,
             prompt=trial.prompt,
             trial=trial.number,
-            input=trial.text,
+            input=given,
             output=answer.output,
             error=error,
             latency_ms=round(answer.latency_ms, 1),
@@ -145,21 +186,79 @@ class Runner:
             calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
             tape=str(path),
             reproduce=self.reproduce(trial, schedule, ledger),
-            seen=tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges)))),
+            seen=_seen(sites, recorder) if recorder.exchanges else (),
             canaries=tuple(ledger.canaries),
+            remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
         )
-        return judged(trial, result, view, self.world)
+        return judged(trial, result, await self._advised(trial, view), self.world)
 
-    def _header(self, trial: Trial) -> dict[str, object]:
+    async def _advised(self, trial: Trial, view: RunView) -> RunView:
+        """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
+        wanted = [invariant for invariant in trial.invariants if asks_model(invariant, view)]
+        times = 2 if trial.number == 1 else 1
+        opinions = {str(each.id): [await self._opinion(each, view) for _ in range(times)] for each in wanted}
+        return replace(view, opinions=opinions) if opinions else view
+
+    async def _opinion(self, invariant: Invariant, view: RunView) -> Verdict:
+        if self.adviser is None:
+            return inconclusive("there is no model to judge; see 'model' in the config")
+        from flakestorm.contracts.judging import opinion, question  # few contracts ask a model
+
+        asked = question(invariant, view)
+        try:
+            return opinion(await self.adviser.ask(asked.prompt, system=asked.system, temperature=0.0))
+        except ModelFailed as error:
+            return inconclusive(f"the judge could not be asked: {plain(str(error), 300)}")
+
+    def _in_time(self, answer: Answer) -> Answer:
+        """The answer, or a time-out where it came too late by the run's own time."""
+        if self.limit_ms is None or answer.error is not None or answer.latency_ms <= self.limit_ms:
+            return answer
+        late = AgentError("timeout", f"no answer within {self.limit_ms} ms")
+        return replace(answer, output="", error=late, latency_ms=float(self.limit_ms))
+
+    def _header(self, trial: Trial, given: str) -> dict[str, object]:
+        """Facts for the tape; `original` is there where the agent was given something else than the plan says."""
         return {
             "run": trial.run,
             "scenario": trial.scenario.name,
             "prompt": trial.prompt,
             "trial": trial.number,
             "seed": self.seed,
-            "input": trial.text,
+            "input": given,
+            **({} if given == trial.text else {"original": trial.text}),
             "started_at": self.world.now(),
         }
+
+
+def _later(make: Callable[[], Interceptor]) -> Interceptor:
+    """The pipeline that is made when the first call comes, which may be never."""
+    made: list[Interceptor] = []
+    lock = threading.Lock()  # an agent's threads share it
+
+    def pipeline(call: Call) -> Flow | Call:
+        if not made:
+            with lock:
+                if not made:
+                    made.append(make())
+        return made[0](call)
+
+    return pipeline
+
+
+def _seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
+    """The tools and unnamed hosts that were called, then those the models spoke of."""
+    from flakestorm.tape.tools import tools_named
+    from flakestorm.wire.mcp import housekeeping
+
+    called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
+    return tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges))))
+
+
+def _unseen(recorder: Recorder) -> tuple[str, ...]:
+    from flakestorm.tape.unseen import unseen
+
+    return unseen(recorder.exchanges)
 
 
 def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:
@@ -171,13 +270,40 @@ def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | Non
         return inconclusive(f"the check took longer than {CHECK_LIMIT_S:g} s and was ended; simplify its pattern")
 
 
+def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
+    """What the agent said to each prompt without chaos: the first output there was.
+
+    Args:
+        calm: runs without chaos, in plan order.
+    """
+    found: dict[int, str] = {}
+    for judged in calm:
+        if judged.run.error is None:
+            found.setdefault(judged.trial.prompt, judged.run.output)
+    return found
+
+
 def _in_order(firings: Iterable[Firing]) -> tuple[Firing, ...]:
     """By fault and site: the order of happening depends on the agent's own concurrency, and is on the tape."""
     return tuple(sorted(firings, key=lambda firing: (firing.fault, firing.site)))
 
 
-def judged(trial: Trial, run: RunResult, view: RunView, world: World) -> Judged:
-    """Judge a finished run; also used on runs read back from an earlier, interrupted report."""
-    found = ((invariant, _verdict(invariant, view, world)) for invariant in trial.invariants)
+def judged(
+    trial: Trial, run: RunResult, view: RunView, world: World, *, known: Mapping[str, Verdict] | None = None
+) -> Judged:
+    """Judge a finished run; also used on runs read back from an earlier, interrupted report.
+
+    Args:
+        trial, run, view: the run.
+        world: limits how long judging may take.
+        known: verdicts that are not worked out again, by the invariant's id.
+    """
+    before = known or {}
+    found = ((i, before.get(str(i.id)) or _verdict(i, view, world)) for i in trial.invariants)
     verdicts = tuple((invariant, verdict) for invariant, verdict in found if verdict is not None)
-    return Judged(trial, run, replace(view, exchanges=()), verdicts)
+    bare = replace(view, exchanges=())
+    if view.chaos or not view.exchanges:
+        return Judged(trial, run, bare, verdicts)
+    from flakestorm.tape.tools import calls_of, tool_results_of
+
+    return Judged(trial, run, bare, verdicts, calls_of(view.exchanges), tool_results_of(view.exchanges))

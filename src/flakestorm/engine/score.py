@@ -5,20 +5,31 @@ The rules themselves live in `contracts/` (`cells.py`, `gate.py`); this is where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 from flakestorm.config.model import Invariant
+from flakestorm.contracts.base import on_tape
 from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found, tools_found
+from flakestorm.contracts.evidence import brief
 from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
+from flakestorm.contracts.judging import trusted
 from flakestorm.core.verdict import Outcome, Verdict
-from flakestorm.engine.events import CellResult, InvariantInfo, Score
+from flakestorm.engine.accounting import Account, account
+from flakestorm.engine.events import CellResult, InvariantInfo, RunResult, ScenarioInfo, Score
 from flakestorm.engine.plan import Plan
 from flakestorm.engine.runner import Judged
 from flakestorm.faults.schedule import Schedule
 
-__all__ = ["Gate", "Judgement", "assemble"]
+__all__ = ["UNHELD", "Gate", "Judgement", "assemble"]
+
+UNHELD = (
+    "no call of the agent crossed the boundary, so no fault could reach it: flakestorm did not start this agent, which "
+    "must therefore send its calls through a gateway. Run `flakestorm gateway` in this folder, start the agent with "
+    "the variables that it prints, and run this command again; or give agent.start"
+)
+"""Said of an agent that somebody else started, when nothing was seen of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,8 @@ class Judgement:
     cells: tuple[CellResult, ...]
     invariants: tuple[InvariantInfo, ...]
     notes: tuple[str, ...]
+    runs: tuple[RunResult, ...]
+    scenarios: tuple[ScenarioInfo, ...]
 
 
 def assemble(
@@ -61,16 +74,18 @@ def assemble(
         interrupted: whether runs of the plan are missing because somebody pressed Ctrl-C.
         notes: things already known that a reader must know.
     """
-    cells, found = _cells(plan, judged)
+    accounts = _accounts(plan, judged)
+    cells, found = _cells(plan, judged, accounts)
     ruling, scores = _rule(gate, cells)
     exit_code, verdict, headline = ruling.exit_code, ruling.verdict, ruling.headline
     if not judged:
-        headline = next(iter(notes), "nothing was run")
+        headline = brief(next(iter(notes), "nothing was run"), 600)
+    told = {j.run.id: j.run for found_in in accounts.values() for j in found_in.runs}
     run_of = {(j.trial.scenario.name, j.trial.prompt, j.trial.number): j.run.id for j in judged}
     if interrupted:
-        missing = len(plan.trials) - sum(t.run in run_of.values() for t in plan.trials)
+        missing = len(plan.runs) - sum(t.run in run_of.values() for t in plan.runs)
         verdict = "fail" if verdict == "fail" else "inconclusive"
-        headline = f"interrupted, {missing} of {len(plan.trials)} runs were not made; so far: {headline}"
+        headline = f"interrupted, {missing} of {len(plan.runs)} runs were not made; so far: {headline}"
     return Judgement(
         verdict=verdict,
         exit_code=130 if interrupted else exit_code,
@@ -79,33 +94,63 @@ def assemble(
         cells=tuple(_result(cell, run_of[cell.run]) for cell in cells),
         invariants=tuple(_info(invariant) for invariant in plan.invariants),
         notes=(*notes, *found),
+        runs=tuple(told.get(j.run.id, j.run) for j in judged),
+        scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).lines, accounts[s.name].tallies) for s in plan.scenarios),
     )
 
 
-def _cells(plan: Plan, judged: Sequence[Judged]) -> tuple[list[Cell], list[str]]:
+def _accounts(plan: Plan, judged: Sequence[Judged]) -> dict[str, Account]:
+    """By the scenario's name."""
+    calm = [j for j in judged if not j.trial.scenario.chaos]
+    runs = {s.name: [j for j in judged if j.trial.scenario.name == s.name] for s in plan.scenarios}
+    return {s.name: account(Schedule.of(s), runs[s.name], calm) for s in plan.scenarios}
+
+
+def _remarks(judged: Sequence[Judged]) -> list[str]:
+    """What readers of tapes should know, each with the first run it is about."""
+    first: dict[str, str] = {}
+    for j in judged:
+        for line in j.run.remarks:
+            first.setdefault(line, j.run.id)
+    return [f"{line} (first in {run})" for line, run in first.items()]
+
+
+def _cells(plan: Plan, judged: Sequence[Judged], accounts: Mapping[str, Account]) -> tuple[list[Cell], list[str]]:
     """The planned cells, with what only whole scenarios can tell, and notes about it."""
-    planned = {trial.run for trial in plan.trials}
-    cells = [_cell(j, i, v) for j in judged if j.trial.run in planned for i, v in j.verdicts]
-    notes = []
-    for scenario in plan.scenarios:
-        runs = [j for j in judged if j.trial.scenario.name == scenario.name]
-        unmatched = Schedule.of(scenario).unmatched([j.view.ledger for j in runs]) if runs else ()
-        if unmatched:
-            lost = [planned.describe() for planned in unmatched]
-            seen = tuple(dict.fromkeys(name for j in runs for name in j.run.seen))
-            near = [name for name in seen if any(planned.names(name) for planned in unmatched)]
-            cells = never_found(cells, scenario=scenario.name, faults=lost, seen=seen, unreached=near)
-            notes.append(f"scenario {scenario.name}: {', '.join(lost)} never found its tool; {tools_found(seen, near)}")
-        idle = [p for p in Schedule.of(scenario).planned if not any(p.index in j.view.ledger.matched for j in runs)]
+    trials = {trial.run for trial in plan.trials}
+    cells = [_cell(j, i, v) for j in judged if j.trial.run in trials for i, v in j.verdicts]
+    notes: list[str] = []
+    if judged and not any(j.view.held for j in judged) and _matters(plan):
+        notes.append(UNHELD)
+    for name, found in accounts.items():
+        if unfound := [planned for planned in found.unfound if planned.family == "tool" and planned.particular]:
+            lost = [planned.describe() for planned in unfound]
+            seen = tuple(dict.fromkeys(name for j in found.runs for name in j.run.seen))
+            near = [name for name in seen if any(planned.names(name) for planned in unfound)]
+            cells = never_found(cells, scenario=name, faults=lost, seen=seen, unreached=near)
+            notes.append(f"scenario {name}: {', '.join(lost)} never found its tool; {tools_found(seen, near)}")
+        for planned in found.impossible:
+            if planned not in found.unfound:
+                notes.append(f"scenario {name}: {planned.describe()} waits for a call that no run makes")
+            elif planned not in unfound:
+                notes.append(f"scenario {name}: {planned.describe()} found no call to act on in any run")
         notes += [
-            f"scenario {scenario.name}: {p.describe()} found no call to act on in any run"
-            for p in idle
-            if runs and p not in unmatched
+            f"scenario {name}: {tally.fault} was masked in every run, because other faults came before it"
+            for tally in found.tallies
+            if tally.masked == tally.runs
         ]
     unused = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
     notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in unused]
+    notes += _remarks(judged)
+    cells, doubts = trusted(cells, plan.invariants, [j.view for j in judged])
+    notes += doubts
     controls = [_cell(j, i, v) for j in judged if not j.trial.scenario.chaos for i, v in j.verdicts]
     return mark_also_fails(cells, controls), notes
+
+
+def _matters(plan: Plan) -> bool:
+    """Whether anything here depends on the boundary."""
+    return any(s.chaos for s in plan.scenarios) or any(i.type in on_tape for i in plan.invariants)
 
 
 def _rule(gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
@@ -146,6 +191,7 @@ def _result(cell: Cell, run: str) -> CellResult:
         reason=cell.verdict.reason,
         run=run,
         also_fails_without_chaos=cell.also_fails_without_chaos,
+        min_pass_rate=cell.min_pass_rate,
     )
 
 

@@ -13,18 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from flakestorm.config.model import LlmFault
-from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
-from flakestorm.core.pipeline import Flow, Interceptor
-from flakestorm.faults.base import Scene, inward, llm_faults
+from flakestorm.core.pipeline import Interceptor
+from flakestorm.faults.base import Scene, llm_faults
+from flakestorm.faults.replies import editing
 from flakestorm.patterns.refusal import is_refusal
 from flakestorm.wire.base import Edit
-from flakestorm.wire.classify import wire_of
 
-__all__ = ["ARGUMENTS", "drifted", "response_drift"]
-
-ARGUMENTS = {"response_drift": "drift_type"}
-"""Which setting ARG stands for in the one-line form `MODE:ARG`."""
+__all__ = ["drifted", "response_drift"]
 
 Drift = Callable[[str, LlmFault, Choices], str]
 
@@ -44,13 +40,7 @@ def response_drift(spec: LlmFault, scene: Scene) -> Interceptor:
     change = Edit(
         text=lambda text: drifted(text, spec, scene.choices), on_change=lambda: scene.fired(f"{kind}, {_level(spec)}")
     )
-
-    def stage(call: Call) -> Flow:
-        reply = yield from inward(call)
-        wire = wire_of(call.wire)
-        return reply if wire is None else wire.edit(reply, change)
-
-    return stage
+    return editing(change, scene, otherwise=f"{kind} found nothing to change in the answer")
 
 
 def drifted(text: str, spec: LlmFault, choices: Choices) -> str:
@@ -76,7 +66,14 @@ def _rename(text: str, spec: LlmFault, _: Choices) -> str:
     names = list(dict.fromkeys(_fields(value)))
     if not names:
         return text
-    new = {name: _RENAMES[_level(spec)](name, at) for at, name in enumerate(names)}
+    new: dict[str, str] = {}
+    taken: set[str] = set()
+    for at, name in enumerate(names):
+        renamed = _RENAMES[_level(spec)](name, at)
+        while renamed in taken:  # two fields may not become one
+            renamed += "_"
+        taken.add(renamed)
+        new[name] = renamed
     indent = 2 if "\n" in document.strip() else None
     return before + json.dumps(_renamed(value, new), ensure_ascii=False, indent=indent) + after
 
@@ -137,17 +134,34 @@ _PADDING = (
 )
 
 
+_SCALES = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
+"""By how much each severity makes an answer longer, or shorter."""
+_MIN_WORDS = 8
+
+
 def _resize(text: str, spec: LlmFault, choices: Choices) -> str:
-    """Longer by padding that says nothing new, or shorter by leaving the last sentences out."""
-    scale, least = {"subtle": (1.5, 1), "moderate": (2.0, 2), "significant": (4.0, 4)}[_level(spec)]
+    """Longer by padding that says nothing new, or shorter by leaving the last sentences out.
+
+    `factor` says exactly how much. Without it, each severity differs from the one below: an answer of so few sentences
+    that two severities would leave the same ones ends in the middle of one.
+    """
     if spec.direction == "compress":
-        sentences = _SENTENCE.split(text)
-        kept = max(1, round(len(sentences) * (spec.factor or 1 / scale)))
-        return text if kept >= len(sentences) else " ".join(sentences[:kept])
-    wanted, grown, n = len(text) * (spec.factor or scale), text, 0
-    while len(grown) < wanted or n < least:
-        grown, n = f"{grown} {choices.pick(_PADDING, 'padding', n)}", n + 1
+        return _shortened(text, spec)
+    scales = [spec.factor] if spec.factor else [_SCALES[level] for level in _LEVELS[: _LEVELS.index(_level(spec)) + 1]]
+    grown, n = text, 0
+    for scale in scales:
+        least = n + 1
+        while len(grown) < len(text) * scale or n < least:
+            grown, n = f"{grown} {choices.pick(_PADDING, 'padding', n)}", n + 1
     return grown
+
+
+def _shortened(text: str, spec: LlmFault) -> str:
+    parts = _SENTENCE.split(text)
+    if not spec.factor and len(parts) < 4 and len(words := text.split(" ")) >= _MIN_WORDS:
+        parts = words
+    kept = max(1, round(len(parts) * (spec.factor or 1 / _SCALES[_level(spec)])))
+    return text if kept >= len(parts) else " ".join(parts[:kept])
 
 
 # --- refusal_rephrase ----------------------------------------------------------------------------------------------
@@ -161,8 +175,11 @@ _REFUSALS = {
 
 def _rephrase(text: str, spec: LlmFault, _: Choices) -> str:
     """A refusal in other words, the further from the usual ones the more severe."""
-    return _REFUSALS[_level(spec)] if is_refusal(text) else text
+    words = _REFUSALS[_level(spec)]
+    return text if not is_refusal(text) else words if text.strip() != words else f"{words} {_REGRET}"
 
+
+_REGRET = "I hope you understand."
 
 # --- tone_shift ----------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from flakestorm.core.ledger import Firing, Ledger
+from flakestorm.core.ledger import Canary, Firing, Ledger
 from flakestorm.core.site import Site
 from flakestorm.faults.planned import Planned
 
@@ -34,16 +34,19 @@ class Hit:
     settled: bool = False
     _masked: Firing | None = field(default=None, init=False)
 
-    def fire(self, detail: str, *, via: Site | None = None) -> None:
+    def fire(self, detail: str, *, via: Site | None = None, canary: Canary | None = None) -> None:
         """It takes effect now. Only the first time counts; that it was masked before does not any more.
 
         Args:
             detail: what it does, in words.
             via: the call in which it does so, where that is not `site`.
+            canary: what it plants by that.
         """
         if self.fired:
             return
         self.fired = True
+        if canary is not None:
+            self.ledger.canaries.append(canary)
         if self._masked is not None:
             self.ledger.masked.remove(self._masked)
         self.ledger.fired.append(self._firing(detail, via))
@@ -53,6 +56,18 @@ class Hit:
         if self._masked is None:
             self._masked = self._firing(f"masked by {by}")
             self.ledger.masked.append(self._masked)
+
+    def idle(self, why: str) -> None:
+        """It has nothing to do here, and this is why. Only the first reason is kept, and none if it fires."""
+        if not self.fired and not any(known.site == self.site for known in self._idle()):
+            self.ledger.idle.append(self._firing(why))
+
+    def also(self, site: Site, detail: str) -> None:
+        """It takes effect at this call too."""
+        self.ledger.fired.append(replace(self._firing(detail), site=site))
+
+    def _idle(self) -> list[Firing]:
+        return [known for known in self.ledger.idle if known.fault == self.planned.index]
 
     def _firing(self, detail: str, via: Site | None = None) -> Firing:
         return Firing(self.site, self.planned.mode, self.planned.family, detail, self.planned.index, via)

@@ -1,26 +1,23 @@
 """One planned fault, and its one-line form.
 
-Reports show `tool/search=error:503 (after 2)`; command lines take `--inject 'tool/search#1=error:503'`. The second is
-the first pinned to one site and without triggers, and it reads back as it was written::
+Reports show `tool/search=error:503,after_calls=2`; command lines take `--inject 'tool/search#1=error:503'`. Both read
+back as they were written (`line.py` says how settings are spelled)::
 
-    TARGET=MODE          tool/search#1=timeout
-    TARGET=MODE:ARG      tool/search#1=error:503      llm/gpt-4o#2=truncated_response:20
+    TARGET=MODE              tool/search#1=timeout
+    TARGET=MODE:ARG          tool/search#1=error:503      llm/gpt-4o#2=truncated_response:20
+    TARGET=MODE:ARG,KEY=...  tool/search#1=error:503,message=back soon
 
-ARG is the mode's main setting (`ARGUMENTS` of `tool.py` and `llm.py`). `MODE@result` is a fault for which
-`where: result` was asked: `tool/search#1=error@result:503`. In a text, `%` and control characters are
-percent-encoded, so the form stays one line.
+ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with the name or glob of a tool or model.
+`MODE@result` is a fault for which `where: result` was asked: `tool/search#1=error@result:503`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-
-from pydantic import ValidationError
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.config.vocabulary import CONTEXT_ATTACKS
@@ -30,25 +27,34 @@ from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
-from flakestorm.faults.base import Change, Scene, context_attacks, llm_faults, result_faults, tool_faults
-from flakestorm.faults.context import ARGUMENTS as CONTEXT_ARGUMENTS
-from flakestorm.faults.drift import ARGUMENTS as DRIFT_ARGUMENTS
-from flakestorm.faults.llm import ARGUMENTS as LLM_ARGUMENTS
-from flakestorm.faults.tool import ARGUMENTS as TOOL_ARGUMENTS
-from flakestorm.faults.tool_result import ARGUMENTS as RESULT_ARGUMENTS
-from flakestorm.wire.results import Told
+from flakestorm.faults.base import (
+    Change,
+    Entry,
+    Heard,
+    Scene,
+    context_attacks,
+    conversation_attacks,
+    llm_faults,
+    result_attacks,
+    result_faults,
+    tool_faults,
+)
+from flakestorm.faults.line import Spec, read_settings, settings
+from flakestorm.faults.modes import CONTEXT, CONVERSATION, LLM, RESULT, TOOL, arguments
+from flakestorm.faults.places import Place, place_of
 
-__all__ = ["Planned", "parse_injection"]
+if TYPE_CHECKING:
+    from flakestorm.wire.results import Told
+
+__all__ = ["Planned", "parse_fault", "parse_injection"]
 
 _ARGUMENTS: dict[str, dict[str, str]] = {
-    "tool": {**RESULT_ARGUMENTS, **TOOL_ARGUMENTS},
-    "llm": {**LLM_ARGUMENTS, **DRIFT_ARGUMENTS},
-    "context": CONTEXT_ARGUMENTS,
+    "tool": {**arguments(RESULT), **arguments(TOOL)},
+    "llm": arguments(LLM),
+    "context": {**arguments(CONTEXT), **arguments(CONVERSATION)},
 }
 _TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
-_TARGETS = ("tool", "model", "site", "mode", "type", "enabled")
-_EXCERPT = 60
-_CONTROL = re.compile(r"[%\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_FAULT = re.compile(r"(?P<mode>[^:,@]+)(?:@(?P<place>[^:,]*))?(?P<settings>[:,].*)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,13 @@ class Planned:
 
     index: int
     family: Family
-    spec: ToolFault | LlmFault | ContextAttack
+    spec: Spec
+
+    @classmethod
+    def of(cls, spec: ToolFault | LlmFault | ContextAttack, index: int = 0) -> Planned:
+        """A fault of a config, as the one with this index."""
+        family: Family = "tool" if isinstance(spec, ToolFault) else "llm" if isinstance(spec, LlmFault) else "context"
+        return cls(index, family, spec)
 
     @property
     def mode(self) -> str:
@@ -88,7 +100,30 @@ class Planned:
     @property
     def on_results(self) -> bool:
         """Whether it was asked to act on results only."""
-        return isinstance(self.spec, ToolFault) and self.spec.where == "result"
+        return not isinstance(self.spec, LlmFault) and self.spec.where == "result"
+
+    @property
+    def on_conversations(self) -> bool:
+        """Whether it acts on what a model call tells the model."""
+        return self._place is not None and self._place.at != "input"
+
+    @property
+    def on_input(self) -> bool:
+        """Whether it acts on what the agent is asked."""
+        return self._place is not None and self._place.at == "input"
+
+    @property
+    def step(self) -> int | None:
+        """The one model call that it is for, by `inject_at: step_N`."""
+        return None if self._place is None else self._place.step
+
+    @property
+    def _place(self) -> Place | None:
+        """Where an attack on the conversation goes; None for everything else."""
+        if not isinstance(self.spec, ContextAttack) or self.mode in context_attacks:
+            return None
+        known = self.mode in conversation_attacks or self.mode in conversation_attacks.names()
+        return place_of(self.spec) if known else None
 
     def names(self, tool: str) -> bool:
         """Whether its own words are for a tool of this name, wherever that is met; `*` is for none in particular."""
@@ -108,26 +143,47 @@ class Planned:
         """What it is for: its site, or the kind and the name or glob, e.g. `tool/search`, `llm/*`."""
         if self.spec.site is not None:
             return self.spec.site
+        if self.on_input or self.on_conversations:
+            return "agent/input" if self.on_input else "llm/*"
         name, kind = (self.spec.model, "llm") if isinstance(self.spec, LlmFault) else (self.spec.tool, "tool")
         return str(Site("llm" if kind == "llm" else "tool", name, 1)).removesuffix("#1")
 
     @property
+    def first(self) -> int | None:
+        """The first of its calls at which its triggers can agree, from 1; None where they never can."""
+        after = self.spec.after_calls or 0
+        chosen = [after + 1] if self.spec.calls is None else self.spec.calls
+        if self.step is not None:
+            chosen = [self.step] if self.spec.calls is None or self.step in self.spec.calls else []
+        return min((call for call in chosen if call > after), default=None)
+
+    @property
+    def expected(self) -> Site:
+        """Where it can act first: the site it is pinned to, else `kind/NAME#first`, where NAME may be a glob."""
+        return self.site or Site.parse(f"{self.target}#{self.first or 1}")
+
+    @property
     def fault(self) -> str:
-        """`MODE`, or `MODE:ARG` where the main setting is given: what stands behind `=` in `--inject`."""
-        setting = _argument(self.family, self.mode)
-        value = None if setting is None else getattr(self.spec, setting)
-        mode = f"{self.mode}@result" if self.on_results else self.mode
-        return mode if value is None else f"{mode}:{_quoted(str(value))}"
+        """`MODE` and every setting that is given: what stands behind `=` in `--inject`."""
+        return self._spelled(excerpt=False)
+
+    @property
+    def line(self) -> str:
+        """The whole fault in one line; `parse_fault` reads it back."""
+        return f"{self.target}={self.fault}"
 
     def describe(self) -> str:
-        """One line, with triggers and other settings in brackets: `llm/*=rate_limit (after 5, p 0.3)`."""
-        fault = self.fault if self.spec.site is not None else _excerpt(self.fault)
-        notes = ", ".join(_notes(self.spec, _argument(self.family, self.mode)))
-        return f"{self.target}={fault}" + (f" ({notes})" if notes else "")
+        """The line for reading: long values are cut, unless it is pinned to a site and so may be injected again."""
+        return f"{self.target}={self._spelled(excerpt=self.spec.site is None)}"
+
+    def _spelled(self, *, excerpt: bool) -> str:
+        mode = f"{self.mode}@result" if self.on_results else self.mode
+        return mode + settings(self.spec, _argument(self.family, self.mode), excerpt=excerpt)
 
     def at(self, site: Site) -> Planned:
         """The same fault pinned to one site, without triggers: what it did there, as it can be injected again."""
-        kept = {name: getattr(self.spec, name) for name in self.spec.model_fields_set - {*_TRIGGERS, "tool", "model"}}
+        left_out = {*_TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
+        kept = {name: value for name, value in self.spec.given().items() if name not in left_out}
         return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": str(site)}))
 
     def check(self) -> None:
@@ -136,31 +192,65 @@ class Planned:
         Raises:
             Misuse: its mode is not in this version, or its settings ask for what is not.
         """
-        registry: Registry[Any] = result_faults if self.on_results else _registry(self.family)
-        if self.mode not in registry and self.mode not in registry.names():
-            known = sorted(registry.names())
-            close = nearest(self.mode, known)
-            elsewhere = self.family == "tool" and not self.on_results and self.mode in result_faults
-            raise Misuse(
-                f"the {registry.what} {self.mode!r} is not available in this version; "
-                + ("it is with 'where: result'; " if elsewhere else f"did you mean {close!r}? " if close else "")
-                + f"available: {', '.join(known) or 'none'}"
-            )
+        self._check_mode()
         if self.on_results and self.spec.match_url is not None:
             raise Misuse(
                 f"the fault {self.describe()!r} is for results, and a result has no URL; "
                 "leave 'match_url' out and name the tool in 'tool'"
             )
+        if self._place is not None and self._names_tool:
+            raise Misuse(f"the fault {self.describe()!r} is for what the model is told; leave 'tool' out")
         site = self.site
         if site is None:
             return
         if self.on_results and site.kind != "tool":
             raise Misuse(f"the fault {self.describe()!r} is for results; their sites are written tool/NAME#N")
-        if (site.kind == "llm") != (self.family == "llm") or site.kind in ("agent", "draw"):
+        kinds = ("agent",) if self.on_input else ("llm",) if self._of_models else ("tool", "mcp", "http")
+        if site.kind not in kinds:
             raise Misuse(
-                f"the {registry.what} {self.mode!r} cannot act at {site}: tool faults act on tool, mcp and http "
-                "calls, model faults on llm calls"
+                f"the {_registry(self.family).what} {self.mode!r} cannot act at {site}: tool faults act on tool, mcp "
+                "and http calls, model faults on llm calls, attacks on the conversation on llm calls as well, and "
+                "those on the input at agent/input#1"
             )
+
+    def load(self) -> None:
+        """Import what plays it, so that no call has to wait for that. `check` first."""
+        of_results = result_attacks if self.family == "context" else result_faults
+        for registry in (*self._registries, *([] if self.family == "llm" else [of_results])):
+            if self.mode in registry:
+                registry.get(self.mode)
+
+    @property
+    def _of_models(self) -> bool:
+        return self.family == "llm" or self.on_conversations
+
+    @property
+    def _names_tool(self) -> bool:
+        return isinstance(self.spec, ContextAttack) and self.spec.tool != "*"
+
+    def _check_mode(self) -> None:
+        registries = self._registries
+        if any(self.mode in registry for registry in registries):  # spares the search for plug-ins
+            return
+        known = sorted({name for registry in registries for name in registry.names()})
+        if self.mode in known:
+            return
+        close = nearest(self.mode, known)
+        elsewhere = self.family == "tool" and self.mode in (tool_faults if self.on_results else result_faults)
+        hint = f"did you mean {close!r}? " if close else ""
+        if elsewhere:
+            hint = "it is for a tool's call only; " if self.on_results else "it is with 'where: result'; "
+        raise Misuse(
+            f"the {registries[0].what} {self.mode!r} is not available in this version; {hint}"
+            f"available: {', '.join(known) or 'none'}"
+        )
+
+    @property
+    def _registries(self) -> tuple[Registry[Any], ...]:
+        """Where its mode may be found."""
+        if self.on_results:
+            return (result_attacks if self.family == "context" else result_faults,)
+        return (context_attacks, conversation_attacks) if self.family == "context" else (_registry(self.family),)
 
     def build(self, scene: Scene) -> Interceptor:
         """The fault itself, ready for one call. `check` first."""
@@ -170,11 +260,19 @@ class Planned:
             return llm_faults.get(self.spec.mode)(self.spec, scene)
         return context_attacks.get(self.spec.type)(self.spec, scene)
 
-    def change(self, told: Told, choices: Choices) -> Change | None:
+    def change(self, told: Told, scene: Scene) -> Change | None:
         """What the fault makes of a tool's result; None where that is nothing. `check` first."""
-        if not isinstance(self.spec, ToolFault):
+        if isinstance(self.spec, ContextAttack):
+            return result_attacks.get(self.spec.type)(self.spec, scene, told)
+        if isinstance(self.spec, ToolFault):
+            return result_faults.get(self.spec.mode)(self.spec, scene, told)
+        return None
+
+    def entry(self, heard: Heard, choices: Choices) -> Entry | None:
+        """What the fault puts into a conversation; None where that is nothing. `check` first."""
+        if not isinstance(self.spec, ContextAttack):
             return None
-        return result_faults.get(self.spec.mode)(self.spec, choices, told)
+        return conversation_attacks.get(self.spec.type)(self.spec, choices, heard)
 
 
 def parse_injection(text: str, *, index: int = 0) -> Planned:
@@ -188,38 +286,72 @@ def parse_injection(text: str, *, index: int = 0) -> Planned:
         Misuse: it is not of this form, or no such fault is available; the message says which part.
     """
     where, separator, fault = text.partition("=")
-    mode, colon, argument = fault.partition(":")
-    if not separator or not mode:
+    if not separator or not fault or fault[0] in ":,@":
         raise Misuse(f"{text!r} is not SITE=FAULT; write for example tool/search#1=error:503 or llm/gpt-4o#2=timeout")
     try:
-        site = Site.parse(where)
+        Site.parse(where)
     except ValueError as error:
         raise Misuse(f"in {text!r}: {error}") from error
-    mode, place, of = mode.partition("@")
-    family: Family = "llm" if site.kind == "llm" else "context" if mode in CONTEXT_ATTACKS.words else "tool"
-    settings: dict[str, Any] = {"type" if family == "context" else "mode": mode, "site": str(site)}
-    if place:
-        if of != "result" or family != "tool":
+    return parse_fault(text, index=index)
+
+
+def parse_fault(text: str, *, index: int = 0) -> Planned:
+    """Read a fault's line, pinned to a site or not, e.g. `tool/search=error:503,after_calls=2`.
+
+    Args:
+        text: what `Planned.line` gives.
+        index: its place in the schedule.
+
+    Raises:
+        Misuse: it is not of this form, or no such fault is available; the message says which part.
+    """
+    where, _, fault = text.partition("=")
+    found = _FAULT.fullmatch(fault)
+    kind, slash, _ = where.strip().partition("/")
+    if found is None or not slash:
+        raise Misuse(f"{text!r} is not TARGET=FAULT; write for example tool/search=error:503 or llm/*=timeout")
+    mode, place = found["mode"], found["place"]
+    family: Family = "context" if mode in CONTEXT_ATTACKS.words else "llm" if kind == "llm" else "tool"
+    given: dict[str, Any] = {"type" if family == "context" else "mode": mode}
+    given.update(_target(text, family, where.strip()))
+    if place is not None:
+        if place != "result" or family == "llm":
             raise Misuse(f"in {text!r}: only a tool fault can be for a result; write tool/search#1=error@result")
-        settings["where"] = "result"
-    setting = _argument(family, mode)
-    planned = Planned(index, family, _spec(text, family, settings))
+        given["where"] = "result"
+    planned = Planned(index, family, _spec(text, family, given))
     planned.check()
-    if not colon:
-        return planned
-    if setting is None:
-        raise Misuse(f"in {text!r}: the mode {mode!r} takes no argument; write {where}={mode}")
-    return Planned(index, family, _spec(text, family, {**settings, setting: unquote(argument)}))
-
-
-def _spec(text: str, family: Family, settings: dict[str, Any]) -> ToolFault | LlmFault | ContextAttack:
-    makers: dict[str, type[ToolFault | LlmFault | ContextAttack]] = {"llm": LlmFault, "context": ContextAttack}
     try:
-        return makers.get(family, ToolFault)(**settings)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise Misuse(f"in {text!r}: {key}: {first['msg']}, not {first['input']!r}") from error
+        said = read_settings(found["settings"] or "", type(planned.spec), _argument(family, mode))
+    except Misuse as error:
+        raise Misuse(f"in {text!r}: {mode!r}: {error}") from error
+    planned = Planned(index, family, _spec(text, family, {**said, **given}))
+    planned.check()
+    return planned
+
+
+def _target(text: str, family: Family, where: str) -> dict[str, str]:
+    """The settings that a target stands for."""
+    kind, _, name = where.partition("/")
+    if "#" in name:
+        return {"site": where}
+    if where == "agent/input" and family == "context":
+        return {"inject_at": "input"}
+    if kind == "llm" and family == "context" and name != "*":
+        raise Misuse(f"in {text!r}: attacks on the conversation are for any model; write llm/*")
+    if kind not in ("tool", "llm"):
+        raise Misuse(f"in {text!r}: {kind!r} is neither 'tool' nor 'llm'; other calls are told by their site")
+    return {} if name == "*" else {"model" if family == "llm" else "tool": unquote(name)}
+
+
+def _spec(text: str, family: Family, given: dict[str, Any]) -> Spec:
+    makers: dict[str, type[Spec]] = {"llm": LlmFault, "context": ContextAttack}
+    maker = makers.get(family, ToolFault)
+    try:
+        return maker.of(given)
+    except ValueError as error:
+        from flakestorm.config.problems import in_words
+
+        raise Misuse(f"in {text!r}: {in_words(given, maker)}") from error
 
 
 def _registry(family: Family) -> Registry[Any]:
@@ -229,31 +361,3 @@ def _registry(family: Family) -> Registry[Any]:
 
 def _argument(family: Family, mode: str) -> str | None:
     return _ARGUMENTS.get(family, {}).get(mode)
-
-
-def _notes(spec: ToolFault | LlmFault | ContextAttack, argument: str | None) -> list[str]:
-    """The settings that are given and not said by target and fault, triggers first."""
-    given = {name: getattr(spec, name) for name in type(spec).model_fields if name in spec.model_fields_set}
-    words: dict[str, Callable[[Any], str]] = {
-        "match_url": lambda url: f"url {_quoted(url)}",
-        "probability": lambda p: f"p {p:g}",
-        "trigger_probability": lambda p: f"p {p:g}",
-        "after_calls": lambda n: f"after {n}",
-        "calls": lambda calls: "calls " + " ".join(str(n) for n in calls),
-        "times": lambda n: f"at most {n}",
-    }
-    triggers = [words[name](given[name]) for name in _TRIGGERS if given.get(name) is not None]
-    rest = [
-        f"{name} {_excerpt(_quoted(str(value)))}"
-        for name, value in given.items()
-        if value is not None and name not in (*_TRIGGERS, *_TARGETS, argument) and (name, value) != ("where", "result")
-    ]
-    return triggers + rest
-
-
-def _quoted(text: str) -> str:
-    return _CONTROL.sub(lambda m: "".join(f"%{byte:02X}" for byte in m[0].encode()), text)
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"

@@ -5,13 +5,14 @@ flakestorm 2.0 wrote them, under `chaos:`. Any profile can be loaded; whether al
 answered when a schedule is made of it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from msgspec import Meta
+from msgspec.structs import replace
 
 from flakestorm.config.load import read, reads
 from flakestorm.config.model import Chaos, Scenario
@@ -24,17 +25,17 @@ _FOLDER = files("flakestorm.faults") / "profiles"
 _SUFFIXES = (".yaml", ".yml")
 
 
-class Profile(Chaos):
+class Profile(Chaos, frozen=True, kw_only=True):
     """A profile file. `scenario` is the scenario it stands for."""
 
-    name: str = Field(default="", description="the profile's name; default: the file's name")
-    description: str = Field(default="", description="what it does, in a sentence")
-    chaos: Chaos | None = Field(default=None, description="the three lists, as flakestorm 2.0 nested them")
+    name: Annotated[str, Meta(description="the profile's name; default: the file's name")] = ""
+    description: Annotated[str, Meta(description="what it does, in a sentence")] = ""
+    chaos: Annotated[Chaos | None, Meta(description="the three lists, as flakestorm 2.0 nested them")] = None
 
-    @field_validator("description")
     @classmethod
-    def _one_line(cls, value: str) -> str:
-        return " ".join(value.split())
+    def _spelled(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        said = data.get("description")
+        return {**data, "description": " ".join(said.split())} if isinstance(said, str) else data
 
     @property
     def scenario(self) -> Scenario:
@@ -77,7 +78,7 @@ def profile(name_or_path: str | Path) -> Profile:
     if not path.is_file():
         raise ConfigError("there is no such profile file; 'flakestorm profiles' lists the built-in ones", file=path)
     found = read(path, Profile)
-    found = found if found.name else found.model_copy(update={"name": path.stem})
+    found = found if found.name else replace(found, name=path.stem)
     if not found.scenario.chaos:
         raise ConfigError("the profile plans no fault; add tool_faults, llm_faults or context_attacks", file=path)
     return found

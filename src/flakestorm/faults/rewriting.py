@@ -15,7 +15,7 @@ from flakestorm.core.call import Call, Sleep
 from flakestorm.core.choices import Choices
 from flakestorm.core.pipeline import Flow
 from flakestorm.core.site import Site, Sites
-from flakestorm.faults.base import Change, inward
+from flakestorm.faults.base import Change, Scene, inward
 from flakestorm.faults.hits import Hit
 from flakestorm.wire.conversation import rewrite
 from flakestorm.wire.results import Key, Result, Told
@@ -64,6 +64,8 @@ class Results:
     def carried(self, call: Call) -> Carried | None:
         """What becomes of the results that a model call holds; None if nothing does."""
         found = self._find(call.wire, call.body)
+        if not found:
+            return None
         with self._lock:
             met = {result.key: self._met.get(result.key) or self._meet(result) for result in found}
         if all(known.told is None and not known.waiting for known in met.values()):
@@ -75,7 +77,8 @@ class Results:
         known = self._met[result.key] = _Met()
         told = result.told
         for hit in reversed(self._hits(site)):  # innermost first, so that each finds what those further in have made
-            change = hit.planned.change(told, self._choices.within("fault", hit.planned.index, site))
+            draws = self._choices.within("fault", hit.planned.index, site)
+            change = hit.planned.change(told, Scene(site, draws, hit.fire, idle=hit.idle))
             if change is None or (change.told in (None, told) and not change.delay_ms):
                 self._spare(hit)
                 continue
@@ -107,7 +110,7 @@ class Carried:
         with self._lock:
             for known in self._met.values():
                 for hit, change in known.waiting:
-                    hit.fire(change.detail, via=call.site)
+                    hit.fire(change.detail, via=call.site, canary=change.canary)
                     delay_ms += change.delay_ms
                 for hit in known.covered:
                     hit.mask(known.by)

@@ -8,54 +8,52 @@ the model call that first carries the result, and `timeout` tells of a time-out 
 from __future__ import annotations
 
 from flakestorm.config.model import ToolFault
-from flakestorm.core.choices import Choices
-from flakestorm.faults.base import Change, result_faults
-from flakestorm.faults.tool import BROKEN_END, DEFAULT_PAYLOAD, ERROR_CODE, SLOW_MS, TIMEOUT_MS, phrase
+from flakestorm.faults.answers import TIMEOUT_MS, failure_words
+from flakestorm.faults.base import Change, Scene, result_faults
+from flakestorm.faults.tool import BROKEN_END, DEFAULT_PAYLOAD, SLOW_MS
 from flakestorm.wire.results import Told
 
-__all__ = ["ARGUMENTS", "connection_reset", "empty", "error", "malformed", "malicious_response", "slow", "timeout"]
-
-ARGUMENTS = {
-    "timeout": "delay_ms",
-    "timeout_after_commit": "delay_ms",
-    "error": "error_code",
-    "slow": "delay_ms",
-    "malicious_response": "payload",
-}
-"""Which setting ARG stands for in the one-line form `MODE@result:ARG`."""
+__all__ = ["connection_reset", "empty", "error", "flap", "malformed", "malicious_response", "slow", "timeout"]
 
 
 @result_faults.add("error")
-def error(spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def error(spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The result is a failure that says `Error: STATUS MESSAGE`, by default `Error: 503 Service Unavailable`."""
-    status = ERROR_CODE if spec.error_code is None else spec.error_code
-    words = f"{status} {phrase(status) if spec.message is None else spec.message}".rstrip()
-    return _failure(words)
+    return _failure(failure_words(spec))
+
+
+@result_faults.add("flap")
+def flap(spec: ToolFault, scene: Scene, _told: Told) -> Change | None:
+    """As `error`, for every other result of the tool: the first, the third and so on."""
+    if scene.site.occurrence % 2 == 0:
+        scene.idle("it is up at every second call")
+        return None
+    return _failure(failure_words(spec))
 
 
 @result_faults.add("timeout")
 @result_faults.add("timeout_after_commit")
-def timeout(spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def timeout(spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The result is a failure that tells of no answer within `delay_ms` (30000). The tool has run, as always here."""
     delay_ms = TIMEOUT_MS if spec.delay_ms is None else spec.delay_ms
     return _failure(f"no answer within {delay_ms} ms")
 
 
 @result_faults.add("connection_reset")
-def connection_reset(_spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def connection_reset(_spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The result is a failure that tells of a broken connection."""
     return _failure("connection reset by peer")
 
 
 @result_faults.add("slow")
-def slow(spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def slow(spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The model call that first carries the result is held back for `delay_ms` (5000)."""
     delay_ms = SLOW_MS if spec.delay_ms is None else spec.delay_ms
     return Change(f"delayed by {delay_ms} ms", delay_ms=delay_ms)
 
 
 @result_faults.add("malformed")
-def malformed(_spec: ToolFault, _choices: Choices, told: Told) -> Change | None:
+def malformed(_spec: ToolFault, _scene: Scene, told: Told) -> Change | None:
     """The text is cut in half and ends in an object that is never closed. Where there is no text nothing is broken."""
     if not told.text:
         return None
@@ -66,13 +64,13 @@ def malformed(_spec: ToolFault, _choices: Choices, told: Told) -> Change | None:
 
 
 @result_faults.add("empty")
-def empty(_spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def empty(_spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The tool says nothing, and calls that a success."""
     return Change("result left empty", Told(""))
 
 
 @result_faults.add("malicious_response")
-def malicious_response(spec: ToolFault, _choices: Choices, _told: Told) -> Change:
+def malicious_response(spec: ToolFault, _scene: Scene, _told: Told) -> Change:
     """The result is `payload`, as a success."""
     return Change("result replaced by the payload", Told(DEFAULT_PAYLOAD if spec.payload is None else spec.payload))
 

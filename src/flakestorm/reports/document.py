@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from msgspec import DecodeError
+from msgspec.json import decode
 
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
-from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult
 from flakestorm.errors import Misuse
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.text import one_line, plain
@@ -54,10 +55,14 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "scores": {name: asdict(score) for name, score in report.scores.items()},
         "notes": list(report.notes),
         "prompts": list(report.prompts),
-        "scenarios": [{"name": s.name, "faults": list(s.faults)} for s in report.scenarios],
+        "scenarios": [
+            {"name": s.name, "faults": list(s.faults), "tallies": [asdict(tally) for tally in s.tallies]}
+            for s in report.scenarios
+        ],
         "invariants": [asdict(invariant) for invariant in report.invariants],
         "cells": [_cell(cell) for cell in report.cells],
         "runs": [_run(run, base) for run in report.runs],
+        **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
     }
 
 
@@ -97,14 +102,22 @@ def from_document(document: Mapping[str, Any], *, base: Path | str | None = None
         said = f"its format is {one_line(str(found), 60)!r}" if found is not None else "it has no 'format'"
         raise Misuse(f"not a flakestorm report: {said}, expected {FORMAT!r}")
     try:
-        report = _reader.validate_json(json.dumps(_reshaped(document), allow_nan=False), strict=True)
-    except ValidationError as error:
-        raise Misuse(f"not a valid {FORMAT}: {_first(error)}") from error
+        report = decode(json.dumps(_reshaped(document), allow_nan=False), type=Report)
+    except DecodeError as error:
+        raise Misuse(f"not a valid {FORMAT}: {_placed(error)}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise Misuse(f"not a valid {FORMAT}: {one_line(str(error), 200)}") from error
     if base is None:
         return report
-    return replace(report, runs=tuple(replace(r, tape=str(Path(base, r.tape))) if r.tape else r for r in report.runs))
+
+    def whole(path: str) -> str:
+        return str(Path(base, path)) if path else path
+
+    return replace(
+        report,
+        runs=tuple(replace(run, tape=whole(run.tape)) for run in report.runs),
+        phases=tuple(replace(p, report=whole(p.report), page=whole(p.page)) for p in report.phases),
+    )
 
 
 def read_json(path: Path | str) -> Report:
@@ -141,7 +154,12 @@ def _cell(cell: CellResult) -> dict[str, Any]:
         "reason": cell.reason,
         "run": cell.run,
         "also_fails_without_chaos": cell.also_fails_without_chaos,
+        "min_pass_rate": cell.min_pass_rate,
     }
+
+
+def _phase(phase: PhaseResult, base: Path | str | None) -> dict[str, Any]:
+    return {**asdict(phase), "report": below(phase.report, base), "page": below(phase.page, base)}
 
 
 def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
@@ -158,10 +176,13 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
             "planned": run.planned,
             "fired": [_firing(firing) for firing in run.fired],
             "masked": [_firing(firing) for firing in run.masked],
+            "impossible": [_firing(firing) for firing in run.impossible],
+            "idle": [_firing(firing) for firing in run.idle],
         },
         "calls": dict(run.calls),
         "seen": list(run.seen),
-        "canaries": list(run.canaries),
+        "canaries": [asdict(canary) for canary in run.canaries],
+        "remarks": list(run.remarks),
         "tape": below(run.tape, base),
         "reproduce": run.reproduce,
     }
@@ -176,8 +197,6 @@ def _firing(firing: Firing) -> dict[str, Any]:
         "fault": firing.fault,
     }
 
-
-_reader: TypeAdapter[Report] = TypeAdapter(Report)
 
 _FAMILY = {"llm": "llm", "mcp": "mcp"}
 
@@ -201,6 +220,8 @@ def _reshaped_run(run: dict[str, Any], at: int) -> dict[str, Any]:
         "planned": len(planned) if isinstance(planned, list) else planned,  # a count or a list, says the format
         "fired": _reshaped_firings(faults.get("fired"), f"runs.{at}.faults.fired"),
         "masked": _reshaped_firings(faults.get("masked"), f"runs.{at}.faults.masked"),
+        "impossible": _reshaped_firings(faults.get("impossible", []), f"runs.{at}.faults.impossible"),
+        "idle": _reshaped_firings(faults.get("idle", []), f"runs.{at}.faults.idle"),
     }
 
 
@@ -215,15 +236,15 @@ def _reshaped_firings(firings: Any, where: str) -> list[dict[str, Any]]:
             site = Site.parse(firing["site"])
         except ValueError as error:
             raise ValueError(f"{where}.{at}.site: {error}") from error
-        reshaped.append({"family": _FAMILY.get(site.kind, "tool"), **firing, "site": asdict(site)})
+        reshaped.append({"family": _FAMILY.get(site.kind, "tool"), **firing, "site": list(site)})
     return reshaped
 
 
-def _first(error: ValidationError) -> str:
-    problems = error.errors(include_input=False, include_url=False, include_context=False)
-    where = one_line(".".join(str(part) for part in problems[0]["loc"]), 120) or "the document"
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{where}: {one_line(problems[0]['msg'], 200)}{more}"
+def _placed(error: DecodeError) -> str:
+    """The message with its place in front, written as elsewhere: `cells.3.severity: ...`."""
+    message, _, place = str(error).partition(" - at `$")
+    where = place.strip("`.").replace("[", ".").replace("]", "").strip(".")
+    return f"{one_line(where, 120) or 'the document'}: {one_line(message, 200)}"
 
 
 def _no_constant(name: str) -> None:

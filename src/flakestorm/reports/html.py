@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
@@ -132,7 +135,10 @@ def _run(run: RunResult, timeline: dict[str, Any] | None, base: Path | str | Non
         "latency_ms": run.latency_ms,
         "planned": run.planned,
         "fired": [[str(f.site), visible(f.mode), visible(f.detail)] for f in run.fired],
-        "masked": [[str(f.site), visible(f.mode), visible(f.detail)] for f in run.masked],
+        **{
+            name: [[str(f.site), visible(f.mode), visible(f.detail)] for f in firings]
+            for name, firings in (("masked", run.masked), ("impossible", run.impossible), ("idle", run.idle))
+        },
         "calls": run.calls,
         "seen": [*map(visible, run.seen)],
         "tape": visible(below(run.tape, base)),
@@ -186,11 +192,23 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_bytecode_cache(),
     )
     environment.filters |= {"visible": visible, "line": one_line, "unbroken": unbroken}
     environment.filters |= {"label": _label, "firings": _firings, "address": _address}
     environment.globals |= {"symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
     return environment
+
+
+def _bytecode_cache() -> FileSystemBytecodeCache | None:
+    """Compiled templates lie where Python keeps the bytecode of this module; nowhere where it may keep none.
+
+    Compiling the page takes longer than filling it. Who can write there can change the module itself just as well.
+    """
+    folder = Path(cache_from_source(__file__)).parent
+    if sys.dont_write_bytecode or not os.access(folder, os.W_OK):
+        return None
+    return FileSystemBytecodeCache(str(folder), "flakestorm-template-%s.cache")
 
 
 def _label(square: Square) -> str:

@@ -2,8 +2,7 @@
 
 Everything is shown as literal text: control characters are made visible, so no agent can colour, move or title the
 reader's terminal, and nothing is interpreted as markup. Without a terminal there is no colour, no bar and no box that
-the encoding cannot hold. `rich` is imported when something is drawn, because commands that draw nothing should not
-pay for it.
+the encoding cannot hold. `rich` is imported when a bar is drawn, because commands that draw none should not pay for it.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from flakestorm.core.ledger import Firing
 from flakestorm.engine.events import (
     CellResult,
     Event,
@@ -27,6 +26,7 @@ from flakestorm.engine.events import (
     RunFinished,
     RunResult,
 )
+from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
 from flakestorm.reports.text import counted, one_line, unbroken
 
@@ -85,79 +85,52 @@ def text(
     files: Sequence[Path | str] = (),
 ) -> str:
     """What `summary` prints, for a terminal of that many columns."""
-    canvas = _Canvas(width=max(width, 20), color=color, symbols=ASCII_SYMBOL if ascii_only else SYMBOL)
-    _verdict(canvas, report)
-    _scores(canvas, report)
-    _map(canvas, grid_of(report))
-    _broken(canvas, report, limit)
+    page = _Page(width=max(width, 20), color=color, ascii_only=ascii_only)
+    _verdict(page, report)
+    _scores(page, report)
+    _map(page, grid_of(report))
+    _tallies(page, report)
+    _broken(page, report, limit)
     for note in report.notes:
-        canvas.say("note", f"note: {one_line(note, 1000)}")
+        first, *more = _note(note)
+        page.say("yellow", first)
+        for line in more:
+            page.say("yellow", line.lstrip(), indent=_NOTE_INDENT)
     for file in files:
-        canvas.command(f"report: {unbroken(str(file))}")
-    return canvas.text()
+        page.command(f"report: {unbroken(str(file))}")
+    return page.text()
 
 
-class _Canvas:
-    """A string that rich draws into. Texts are taken literally: no markup, emoji codes or highlighting."""
-
-    def __init__(self, *, width: int, color: bool, symbols: dict[str, str]) -> None:
-        from rich.console import Console
-
-        self.width, self.symbols, self._file = width, symbols, StringIO()
-        self.console: Console = Console(
-            file=self._file,
-            width=width,
-            force_terminal=color,
-            color_system="standard" if color else None,
-            no_color=not color,
-            legacy_windows=False,
-            safe_box=True,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            _environ={},
-        )
-        self.ascii_only = symbols is ASCII_SYMBOL
-
-    def say(self, style: str, text: str, *, indent: int = 0) -> None:
-        """One paragraph, wrapped at the width and indented."""
-        from rich.padding import Padding
-        from rich.text import Text
-
-        self.console.print(Padding(Text(text, style=_STYLES.get(style, style)), (0, 0, 0, indent)))
-
-    def command(self, text: str, *, indent: int = 0) -> None:
-        """One line that is never wrapped, so that it can be copied."""
-        from rich.text import Text
-
-        self.console.print(Text(" " * indent + text, style="cyan"), soft_wrap=True)
-
-    def draw(self, thing: Any) -> None:
-        self.console.print(thing)
-
-    def gap(self) -> None:
-        self.console.print()
-
-    def text(self) -> str:
-        return "".join(f"{line.rstrip()}\n" for line in self._file.getvalue().splitlines())
+_NOTE_INDENT = 6
 
 
-_STYLES = {"note": "yellow", "quiet": "bright_black", "plain": "", "heading": "bold"}
+def _note(text: str) -> list[str]:
+    """The lines of a note: further ones, such as the last words of a program, are indented and so forge nothing."""
+    first, *more = text.splitlines() or [""]
+    return [f"note: {one_line(first, 1000)}", *(" " * _NOTE_INDENT + one_line(line, 400) for line in more[:20])]
 
 
-def _verdict(canvas: _Canvas, report: Report) -> None:
+class _Page(Canvas):
+    """A canvas with the symbols that the reader's encoding has."""
+
+    def __init__(self, *, width: int, color: bool, ascii_only: bool) -> None:
+        super().__init__(width=width, color=color)
+        self.ascii_only, self.symbols = ascii_only, ASCII_SYMBOL if ascii_only else SYMBOL
+
+
+def _verdict(page: _Page, report: Report) -> None:
     mark = MARK[report.verdict]
-    canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {report.verdict.upper()}  {one_line(report.headline, 1000)}")
+    page.say(STYLE[mark], f"{page.symbols[mark]} {report.verdict.upper()}  {one_line(report.headline, 1000)}")
     facts = [counted(len(report.runs), "run"), f"{report.duration_ms / 1000:.1f} s", f"seed {report.seed}"]
     if report.interrupted:
         facts.append("interrupted: only what had finished is shown")
-    separator = ", " if canvas.ascii_only else " · "
-    canvas.say("quiet", f"{one_line(report.command, 80)}: {separator.join(facts)}")
+    separator = ", " if page.ascii_only else " · "
+    page.say("bright_black", f"{one_line(report.command, 80)}: {separator.join(facts)}")
 
 
-def _scores(canvas: _Canvas, report: Report) -> None:
+def _scores(page: _Page, report: Report) -> None:
     if report.scores:
-        canvas.gap()
+        page.gap()
     width = max((len(one_line(name, 40)) for name in report.scores), default=0)
     for name, score in report.scores.items():
         full = scale_of(name, score)
@@ -168,54 +141,41 @@ def _scores(canvas: _Canvas, report: Report) -> None:
         counts = f"{score.passed} of {score.conclusive} passed"
         counts += f", {score.inconclusive} inconclusive" if score.inconclusive else ""
         counts += ", a critical invariant failed" if score.critical_failed else ""
-        canvas.say("plain", f"{one_line(name, 40):<{width}}  {value}  ({counts})")
+        page.say("", f"{one_line(name, 40):<{width}}  {value}  ({counts})")
 
 
-def _map(canvas: _Canvas, grid: Grid) -> None:
+def _map(page: _Page, grid: Grid) -> None:
     """The heat map: scenarios down and invariants across, turned if only that fits, else as a list."""
     if not grid.rows or not grid.invariants:
         return
-    canvas.gap()
+    page.gap()
     names = [one_line(row[0].scenario.name, 40) for row in grid.rows]
     heads = [one_line(invariant.id, 40) for invariant in grid.invariants]
-    marks = [[(square.mark, f"{canvas.symbols[square.mark]} {square.rate}") for square in row] for row in grid.rows]
+    marks = [[(square.mark, f"{page.symbols[square.mark]} {square.rate}") for square in row] for row in grid.rows]
     turned = [list(column) for column in zip(*marks, strict=True)]
-    if _columns(names, heads, marks) <= canvas.width:
-        _table(canvas, "scenario", names, heads, marks)
-    elif _columns(heads, names, turned) <= canvas.width:
-        _table(canvas, "invariant", heads, names, turned)
+    if _columns(names, heads, marks) <= page.width:
+        _table(page, "scenario", names, heads, marks)
+    elif _columns(heads, names, turned) <= page.width:
+        _table(page, "invariant", heads, names, turned)
     else:
         for name, row in zip(names, marks, strict=True):
-            canvas.say("heading", name)
+            page.say("bold", name)
             for head, (mark, text) in zip(heads, row, strict=True):
-                canvas.say(STYLE[mark], f"{text}  {head}", indent=2)
+                page.say(STYLE[mark], f"{text}  {head}", indent=2)
 
 
 def _columns(names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]) -> int:
-    from rich.cells import cell_len
-
-    first = max(map(cell_len, (*names, "invariant")))
-    return first + sum(
-        2 + max(cell_len(head), *(cell_len(row[at][1]) for row in marks)) for at, head in enumerate(heads)
-    )
+    first = max(map(cells, (*names, "invariant")))
+    return first + sum(2 + max(cells(head), *(cells(row[at][1]) for row in marks)) for at, head in enumerate(heads))
 
 
-def _table(
-    canvas: _Canvas, corner: str, names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]
-) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column(Text(corner), no_wrap=True)
-    for head in heads:
-        table.add_column(Text(head), no_wrap=True)
-    for name, row in zip(names, marks, strict=True):
-        table.add_row(Text(name), *(Text(text, style=STYLE[mark]) for mark, text in row))
-    canvas.draw(table)
+def _table(page: _Page, corner: str, names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]) -> None:
+    head = [("bright_black", text) for text in (corner, *heads)]
+    rows = [[("", name), *((STYLE[mark], text) for mark, text in row)] for name, row in zip(names, marks, strict=True)]
+    page.table([head, *rows])
 
 
-def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
+def _broken(page: _Page, report: Report, limit: int) -> None:
     """The cells that did not pass, the worst first.
 
     Failures of one invariant in one scenario stand together; what was inconclusive in a scenario does too, because a
@@ -225,39 +185,39 @@ def _broken(canvas: _Canvas, report: Report, limit: int) -> None:
     groups: dict[tuple[str, str], list[CellResult]] = {}
     for cell in worst_first(report.cells):
         groups.setdefault((cell.scenario, cell.invariant if cell.verdict == "fail" else ""), []).append(cell)
-    for cells in list(groups.values())[:limit]:
-        canvas.gap()
-        _cell(canvas, cells, runs.get(cells[0].run))
+    for group in list(groups.values())[:limit]:
+        page.gap()
+        _cell(page, group, runs.get(group[0].run))
     if len(groups) > limit:
-        canvas.gap()
-        canvas.say(
-            "quiet", f"and {len(groups) - limit} more that did not pass; the HTML and JSON reports have them all"
+        page.gap()
+        page.say(
+            "bright_black", f"and {len(groups) - limit} more that did not pass; the HTML and JSON reports have them all"
         )
     if groups:
-        canvas.gap()
+        page.gap()
 
 
-def _cell(canvas: _Canvas, cells: list[CellResult], run: RunResult | None) -> None:
+def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
     cell, mark = cells[0], MARK[cells[0].verdict]
     count = len({cell.run for cell in cells})
     times = counted(count, "run")
     names = ", ".join(one_line(name, 60) for name in dict.fromkeys(cell.invariant for cell in cells))
-    joint = "x" if canvas.ascii_only else "×"
+    joint = "x" if page.ascii_only else "×"
     title = f"{one_line(cell.scenario, 60)} {joint} {one_line(names, 240)}"
-    canvas.say(STYLE[mark], f"{canvas.symbols[mark]} {title}  ({cell.severity}, {times})")
-    canvas.say("plain", one_line(cell.reason, 400), indent=2)
+    page.say(STYLE[mark], f"{page.symbols[mark]} {title}  ({cell.severity}, {times})")
+    page.say("", one_line(cell.reason, 400), indent=2)
     if cell.also_fails_without_chaos:
-        canvas.say("plain", "also fails without chaos: chaos is not the cause", indent=2)
+        page.say("", "also fails without chaos: chaos is not the cause", indent=2)
     if run is None:
         return
     if cell.verdict == "fail":
-        canvas.say("quiet", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
+        page.say("bright_black", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
         said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
-        canvas.say("quiet", said, indent=2)
+        page.say("bright_black", said, indent=2)
     if run.planned or run.fired:
-        canvas.say("quiet", f"faults: {_faults(run)}", indent=2)
+        page.say("bright_black", f"faults: {_faults(run)}", indent=2)
     if run.reproduce:
-        canvas.command(unbroken(run.reproduce), indent=2)
+        page.command(unbroken(run.reproduce), indent=2)
 
 
 def _faults(run: RunResult) -> str:
@@ -266,9 +226,26 @@ def _faults(run: RunResult) -> str:
         fired.append(f"{len(run.fired) - 4} more")
     if not fired:
         seen = f"; tools seen: {one_line(', '.join(run.seen), 200)}" if run.seen else ""
-        return f"none of {run.planned} planned fired{seen}"
-    masked = f"; masked: {len(run.masked)}" if run.masked else ""
-    return "; ".join(fired) + masked
+        fired = [f"none of {run.planned} planned fired{seen}"]
+    others = {"masked": run.masked, "impossible": run.impossible}
+    return "; ".join([*fired, *(f"{name}: {_briefly(firings)}" for name, firings in others.items() if firings)])
+
+
+def _briefly(firings: Sequence[Firing]) -> str:
+    named = ", ".join(one_line(f"{firing.site} {firing.mode}", 80) for firing in firings[:4])
+    return named + (f" and {len(firings) - 4} more" if len(firings) > 4 else "")
+
+
+def _tallies(page: _Page, report: Report) -> None:
+    """The planned faults that did not fire in every run of their scenario."""
+    for scenario in report.scenarios:
+        for tally in scenario.tallies:
+            if tally.fired == tally.runs:
+                continue
+            counts = {"masked": tally.masked, "impossible": tally.impossible, "idle": tally.idle}
+            rest = ", ".join(f"{name} in {count}" for name, count in counts.items() if count)
+            fault = f"{one_line(scenario.name, 40)}: {one_line(tally.fault, 120)}"
+            page.say("bright_black", f"{fault} fired in {tally.fired} of {counted(tally.runs, 'run')}; {rest}")
 
 
 class Progress:
@@ -298,7 +275,7 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Note) and self._enabled:
-            self._say(f"note: {one_line(event.text, 1000)}")
+            self._say("\n".join(_note(event.text)))
         elif not self._shown:
             return
         elif isinstance(event, Planned):

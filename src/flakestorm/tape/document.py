@@ -16,8 +16,8 @@ from flakestorm.core.stream import pump
 from flakestorm.errors import CallFailed
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.base import Said
-from flakestorm.wire.classify import wire_of
 from flakestorm.wire.encoding import decode_body, decoded
+from flakestorm.wire.protocols import wire_of
 
 __all__ = ["document", "said"]
 

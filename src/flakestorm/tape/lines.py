@@ -22,7 +22,7 @@ from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.tape.model import End, Exchange, Recorded
 
-__all__ = ["START", "digest", "from_line", "open_seal", "seal", "to_line"]
+__all__ = ["START", "Said", "digest", "from_line", "open_seal", "seal", "to_line"]
 
 START = b""
 """What the first line is chained to."""
@@ -58,34 +58,54 @@ def open_seal(line: bytes, previous: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def digest(exchanges: Iterable[Exchange], output: str) -> str:
-    """What was asked and said, as one hexadecimal SHA-256.
+    """What was asked and said, as one hexadecimal SHA-256; see `Said`."""
+    said = Said()
+    for exchange in exchanges:
+        said.add(exchange)
+    return said.total(output)
+
+
+class Said:
+    """What was asked and said, gathered exchange by exchange into one hash; no exchange is kept.
 
     It covers each request's method, URL and body, each reply's status and body as the agent saw it, their order within
     each lane, and the agent's output. Times, headers and the order between lanes are left out, so two runs in which the
     same things were said have the same digest.
     """
-    lanes: dict[str, Any] = {}
-    for exchange in sorted(exchanges, key=lambda e: e.n):
-        state = lanes.setdefault(exchange.lane, hashlib.sha256(exchange.lane.encode("utf-8", "replace")))
-        for part in (
-            f"{exchange.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace"),
-            exchange.body,
-            f"{exchange.reply.status} {exchange.reply.error or ''}".encode("utf-8", "replace"),
-            exchange.reply.body,
-        ):
-            state.update(len(part).to_bytes(8, "big") + part)
-    total = hashlib.sha256()
-    for _, state in sorted(lanes.items()):
-        total.update(state.digest())
-    total.update(output.encode("utf-8", "replace"))
-    return total.hexdigest()
+
+    __slots__ = ("_lanes",)
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, list[tuple[int, bytes]]] = {}
+
+    def add(self, exchange: Exchange) -> None:
+        """An exchange that has ended; in any order."""
+        reply, request = exchange.reply, exchange.body
+        asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
+        said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
+        answer = reply.body
+        lengths = b"%d %d %d %d\n" % (len(asked), len(request), len(said), len(answer))
+        each = hashlib.sha256(b"".join((lengths, asked, request, said, answer))).digest()
+        self._lanes.setdefault(exchange.lane, []).append((exchange.n, each))
+
+    def total(self, output: str) -> str:
+        """The hash, in hexadecimal, with the agent's output."""
+        total = hashlib.sha256()
+        for lane, said in sorted(self._lanes.items()):
+            state = hashlib.sha256(lane.encode("utf-8", "replace"))
+            for _, each in sorted(said):
+                state.update(each)
+            total.update(state.digest())
+        total.update(output.encode("utf-8", "replace"))
+        return total.hexdigest()
 
 
 def to_line(exchange: Exchange) -> dict[str, Any]:
     """An exchange as a JSON object."""
+    site, world, faults = exchange.site, exchange.world, exchange.faults
     line = {
         "n": exchange.n,
-        "site": str(exchange.site),
+        "site": str(site),
         "lane": exchange.lane,
         "wire": exchange.wire,
         "method": exchange.method,
@@ -93,9 +113,9 @@ def to_line(exchange: Exchange) -> dict[str, Any]:
         "headers": exchange.headers,
         "body": _body(exchange.body),
         "reply": _recorded(exchange.reply),
-        "world": None if exchange.world is None else _recorded(exchange.world),
+        "world": None if world is None else _recorded(world),
         "sent": exchange.sent,
-        "faults": [_fired(firing, exchange.site) for firing in exchange.faults],
+        "faults": [_fired(firing, site) for firing in faults] if faults else (),
         "t_ms": exchange.t_ms,
         "duration_ms": exchange.duration_ms,
         "note": exchange.note,
@@ -143,12 +163,13 @@ def _sayable(value: Any) -> Any:
 
 
 def _recorded(reply: Recorded) -> dict[str, Any]:
+    chunks = reply.chunks
     return {
         "status": reply.status,
         "reason": reply.reason,
         "headers": reply.headers,
         "stream": reply.stream,
-        "chunks": [_body(chunk) for chunk in reply.chunks],
+        "chunks": (_body(chunks[0]),) if len(chunks) == 1 else [_body(chunk) for chunk in chunks],
         "at_ms": reply.at_ms,
         "end": reply.end,
         "error": reply.error,

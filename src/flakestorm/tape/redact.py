@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import itemgetter
 
 from flakestorm.core.call import Headers
 
-__all__ = ["REDACTED", "headers", "is_secret_name", "url"]
+__all__ = ["REDACTED", "headers", "is_secret_header", "is_secret_name", "url"]
 
 REDACTED = "[redacted]"
 
@@ -40,25 +41,29 @@ def is_secret_name(name: str) -> bool:
     return bool(words) and words[-1] in _SECRET_WORDS and not _NOT_SECRET.intersection(words)
 
 
-_harmless: set[str] = set()
-"""Header names met before and found harmless, as spelled. Agents send the same few dozen names over and over."""
+@lru_cache(maxsize=_MANY)
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name, as spelled, holds credentials or cookies."""
+    return name.lower() in _SECRET_HEADERS or is_secret_name(name)
+
+
+@lru_cache(maxsize=256)  # a client sends the same names in the same order, call after call
+def _secret_at(names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(at for at, name in enumerate(names) if is_secret_header(name))
+
+
+_name = itemgetter(0)
 
 
 def headers(fields: Headers) -> Headers:
     """The fields with the values of credentials and cookies replaced."""
-    return tuple([field if field[0] in _harmless else _field(*field) for field in fields])
-
-
-def _field(name: str, value: str) -> tuple[str, str]:
-    if _is_secret_header(name):
-        return name, REDACTED
-    if len(_harmless) < _MANY:
-        _harmless.add(name)
-    return name, value
-
-
-def _is_secret_header(name: str) -> bool:
-    return name.lower() in _SECRET_HEADERS or is_secret_name(name)
+    secret = _secret_at(tuple(map(_name, fields)))
+    if not secret:
+        return fields
+    kept = list(fields)
+    for at in secret:
+        kept[at] = fields[at][0], REDACTED
+    return tuple(kept)
 
 
 def url(address: str) -> str:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from flakestorm.tape.reader import Tape
 
-__all__ = ["Summary", "find", "summary"]
+__all__ = ["STORE", "Summary", "find", "summary"]
+
+STORE = Path(".flakestorm")
+"""The folder of what belongs to no report: tapes, and where a standing gateway is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from flakestorm.tape.document import said
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
 from flakestorm.wire.base import Said, ToolCall
-from flakestorm.wire.classify import wire_of
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.protocols import wire_of
 
 __all__ = ["block", "lines", "plain"]
 

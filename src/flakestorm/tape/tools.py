@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from flakestorm.core.call import Call
 from flakestorm.tape.document import said
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.classify import UNNAMED
@@ -15,7 +16,7 @@ from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.results import Key
 
-__all__ = ["tool_results_of", "tools_named"]
+__all__ = ["calls_of", "tool_results_of", "tools_named"]
 
 
 def tools_named(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
@@ -34,6 +35,20 @@ def tool_results_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
         exchanges: of one run, in order of arrival.
     """
     return _read(exchanges)[1]
+
+
+def calls_of(exchanges: Iterable[Exchange]) -> tuple[Call, ...]:
+    """The calls as faults look at them: what was called, and of MCP messages what they are, but no other body.
+
+    Args:
+        exchanges: of one run, in order of arrival.
+    """
+    return tuple(
+        Call(
+            x.method, x.url, body=x.body if x.kind == "mcp" else b"", kind=x.kind, name=x.name, wire=x.wire, site=x.site
+        )
+        for x in exchanges
+    )
 
 
 def _read(exchanges: Iterable[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]]:

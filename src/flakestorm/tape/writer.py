@@ -11,44 +11,58 @@ exchanges in flight.
 from __future__ import annotations
 
 import io
+import os
+import stat
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from flakestorm.core.call import Call, Reply, Tap, header
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Flow
+from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError, TapeError
 from flakestorm.tape import redact
-from flakestorm.tape.lines import START, digest, seal, to_line
+from flakestorm.tape.lines import START, Said, digest, seal, to_line
 from flakestorm.tape.model import FORMAT, Exchange, Recorded
 from flakestorm.version import __version__
 
 __all__ = ["Recorder"]
 
+_TUNNEL = "what passed inside this tunnel was not seen"
+
 
 class Recorder:
-    """Records one run.
+    """Records one run. `count` is how many exchanges have begun.
 
     Args:
         path: the file to write (replaced if there is one; its folder exists), or None to keep the run in memory only.
         clock: seconds on a clock that never goes back; the run begins now.
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
+        keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
 
     Raises:
         TapeError: the file cannot be created.
     """
 
     def __init__(
-        self, path: Path | None, *, clock: Callable[[], float], ledger: Ledger, header: Mapping[str, Any]
+        self,
+        path: Path | None,
+        *,
+        clock: Callable[[], float],
+        ledger: Ledger,
+        header: Mapping[str, Any],
+        keep: bool = True,
     ) -> None:
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
+        self._said = None if keep else Said()
+        self.count = 0
         self._open: dict[Site, _Open] = {}
         self._digest: str | None = None
         self._file = None if path is None else _File(path)
@@ -68,35 +82,44 @@ class Recorder:
 
     def outer(self, call: Call) -> Flow:
         """The stage that sees what the agent sees."""
-        at = self._begin(call)
-        reply = at.exchange.reply
-        try:
-            answer = cast(Reply, (yield call))
-        except BaseException as error:
-            _broke(reply, error)
-            self.ended(at)
-            raise
-        _heads(reply, answer)
-        return answer.pipe(_Noting(reply, self, at))
+        site = call.site
+        if site is None:
+            raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
+        exchange = Exchange(
+            site,
+            call.lane,
+            call.wire,
+            call.method,
+            redact.url(call.url),
+            redact.headers(call.headers),
+            call.body,
+            _unheard(),
+            note=_TUNNEL if call.method == "CONNECT" else "",
+        )
+        at = _Open(call, exchange, self, len(self._ledger.fired))
+        with self._lock:
+            exchange.t_ms = self.now_ms()
+            exchange.n = self.count
+            self.count += 1
+            if self._said is None:
+                self._all.append(exchange)
+            self._open[site] = at
+        return at
 
-    def inner(self, call: Call) -> Flow:
+    def inner(self, call: Call) -> Flow | Call:
         """The stage that sees what the world says."""
         at = self._open.get(cast(Site, call.site))
         if at is None:  # the run is over, or this call never passed `outer`
-            return cast(Reply, (yield call))
-        at.exchange.sent += 1
-        if call.body is not at.call.body and call.body != at.call.body:
-            at.exchange.world_body = call.body
-        if at.exchange.site not in self._ledger.hit:  # nothing stands between: the agent sees what the world says
-            return cast(Reply, (yield call))
-        world = at.world = Recorded(end="client left")
-        try:
-            answer = cast(Reply, (yield call))
-        except BaseException as error:
-            _broke(world, error)
-            raise
-        at.said = answer
-        return answer.pipe(_Noting(world, self))
+            return call
+        exchange = at.exchange
+        exchange.sent += 1
+        changed = call.body is not at.call.body and call.body != at.call.body
+        exchange.world_body = call.body if changed else None  # of several requests, the last one's
+        hit = self._ledger.hit
+        if not hit or exchange.site not in hit:  # nothing stands between: the agent sees what the world says
+            return call
+        at.world = _unheard()
+        return _World(call, at, at.world)
 
     def close(self, *, output: str = "", error: str | None = None) -> None:
         """The run is over: exchanges still open are ended as `client left`, and the footer is written.
@@ -115,32 +138,10 @@ class Recorder:
                 at.exchange.reply = _so_far(at.exchange.reply)
                 at.world = at.world and _so_far(at.world)
                 self.ended(at)
-            self._digest = digest(self._all, output)
+            self._digest = digest(self._all, output) if self._said is None else self._said.total(output)
             if self._file is not None:
                 self._file.append({"output": output, "error": error, "digest": self._digest})
                 self._file.close()
-
-    def _begin(self, call: Call) -> _Open:
-        site = call.site
-        if site is None:
-            raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
-        exchange = Exchange(
-            site,
-            lane=call.lane,
-            wire=call.wire,
-            method=call.method,
-            url=redact.url(call.url),
-            headers=redact.headers(call.headers),
-            body=call.body,
-            reply=Recorded(end="client left"),
-            t_ms=self.now_ms(),
-        )
-        at = _Open(exchange, call, len(self._ledger.fired))
-        with self._lock:
-            exchange.n = len(self._all)
-            self._all.append(exchange)
-            self._open[site] = at
-        return at
 
     def ended(self, at: _Open) -> None:
         """The exchange is over: it goes to the file."""
@@ -148,7 +149,7 @@ class Recorder:
         with self._lock:
             if self._open.pop(exchange.site, None) is None:
                 return  # the run was over before this exchange was
-            exchange.duration_ms = round(self.now_ms() - exchange.t_ms, 3)
+            exchange.duration_ms = int((self.now_ms() - exchange.t_ms) * 1000 + 0.5) / 1000
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]
                 exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
@@ -158,47 +159,69 @@ class Recorder:
                 exchange.world = world if _differ(world, exchange.reply) else None
             if at.call.upload is not None:
                 _keep_upload(exchange, at.call.upload)
+            if self._said is not None:
+                self._said.add(exchange)
             if self._file is not None:
                 self._file.append(to_line(exchange))
 
     def now_ms(self) -> float:
         """Milliseconds since the run began."""
-        return round((self._clock() - self._began) * 1000, 3)
+        return int((self._clock() - self._began) * 1e6 + 0.5) / 1000  # round() takes four times as long
 
 
-class _Noting(Tap):
-    """Notes everything that passes; where an exchange is given, it ends with the body."""
+class _Open(Watching, Tap):
+    """An exchange under way: the call as it passes, then its reply, noted as it passes, until both have ended."""
 
-    __slots__ = ("_ends", "_into", "_recorder")
+    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "said", "world")
 
-    def __init__(self, into: Recorded, recorder: Recorder, ends: _Open | None = None) -> None:
-        self._into, self._recorder, self._ends = into, recorder, ends
+    def __init__(self, call: Call, exchange: Exchange, recorder: Recorder, fired_before: int) -> None:
+        self.call, self.exchange, self._recorder, self.fired_before = call, exchange, recorder, fired_before
+        self._into = exchange.reply  # what passes after the run's end is noted here, and the exchange has a copy
+        self.world: Recorded | None = None
+        self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
+
+    def answered(self, reply: Reply) -> Reply:
+        _heads(self._into, reply)
+        return reply.pipe(self)
+
+    def failed(self, error: BaseException) -> None:
+        _broke(self._into, error)
+        self._recorder.ended(self)
 
     def chunk(self, data: bytes) -> None:
         self._into.chunks.append(data)
         self._into.at_ms.append(self._recorder.now_ms())
 
     def end(self, error: BaseException | None) -> None:
-        into = self._into
-        if error is None:
-            into.end = "eof"
-        elif isinstance(error, GeneratorExit):
-            into.end = "eof" if _has_all(into) else "client left"
-        else:
-            _broke(into, error)
-        if self._ends is not None:
-            self._recorder.ended(self._ends)
+        _ended(self._into, error)
+        self._recorder.ended(self)
+
+    def now_ms(self) -> float:
+        """Milliseconds since the run began."""
+        return self._recorder.now_ms()
 
 
-class _Open:
-    """An exchange under way, with what is needed to end it."""
+class _World(Passing, Tap):
+    """What the world says, where the agent may come to see something else."""
 
-    __slots__ = ("call", "exchange", "fired_before", "said", "world")
+    __slots__ = ("_at", "_into")
 
-    def __init__(self, exchange: Exchange, call: Call, fired_before: int) -> None:
-        self.exchange, self.call, self.fired_before = exchange, call, fired_before
-        self.world: Recorded | None = None
-        self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
+    def __init__(self, call: Call, at: _Open, into: Recorded) -> None:
+        self.call, self._at, self._into = call, at, into
+
+    def answered(self, reply: Reply) -> Reply:
+        self._at.said = reply
+        return reply.pipe(self)
+
+    def failed(self, error: BaseException) -> None:
+        _broke(self._into, error)
+
+    def chunk(self, data: bytes) -> None:
+        self._into.chunks.append(data)
+        self._into.at_ms.append(self._at.now_ms())
+
+    def end(self, error: BaseException | None) -> None:
+        _ended(self._into, error)
 
 
 class _File:
@@ -206,6 +229,9 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path, self._chain, self._failure = path, START, cast("OSError | None", None)
+        with suppress(OSError):  # an old tape makes way: emptying it would make the file system wait for the disk
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                path.unlink()
         try:
             self._raw: io.RawIOBase = path.open("wb", buffering=0)
         except OSError as error:
@@ -214,14 +240,13 @@ class _File:
     def append(self, line: Mapping[str, Any]) -> None:
         if self._failure is not None or self._raw.closed:
             return
-        data, chain = seal(line, self._chain)
+        data, self._chain = seal(line, self._chain)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._raw.write(rest) or 0 :]
+            written = self._raw.write(data) or 0
+            while written < len(data):
+                written += self._raw.write(memoryview(data)[written:]) or 0
         except OSError as error:
             self._failure = error
-        self._chain = chain
 
     def close(self) -> None:
         self._raw.close()
@@ -234,6 +259,21 @@ class _File:
 def _heads(into: Recorded, reply: Reply) -> None:
     into.status, into.reason, into.stream = reply.status, reply.reason, reply.streamed
     into.headers = redact.headers(reply.headers)
+
+
+def _unheard() -> Recorded:
+    """A reply of which nothing is known yet."""
+    return Recorded(0, (), "", [], [], False, "client left")
+
+
+def _ended(into: Recorded, error: BaseException | None) -> None:
+    """The body is over: at its end, or because of this."""
+    if error is None:
+        into.end = "eof"
+    elif isinstance(error, GeneratorExit):
+        into.end = "eof" if _has_all(into) else "client left"
+    else:
+        _broke(into, error)
 
 
 def _broke(into: Recorded, error: BaseException) -> None:

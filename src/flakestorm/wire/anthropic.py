@@ -7,16 +7,26 @@ block that began last with its number.
 
 from __future__ import annotations
 
+import re
+from urllib.parse import unquote
+
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.anthropic_edit import rewrite_body
 from flakestorm.wire.anthropic_stream import MessagesRewriter
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_anthropic import MESSAGES_CALLS
 from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
-from flakestorm.wire.sse import events, looks_like_sse
+from flakestorm.wire.frames import Framer, sse_framing
+from flakestorm.wire.provider_errors import google_error
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["Anthropic"]
+
+
+_VERTEX = re.compile(r"/publishers/anthropic/models/([^/:]+):(?:r|streamR)awPredict$")
 
 
 class Anthropic:
@@ -26,15 +36,18 @@ class Anthropic:
 
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
-        if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith("/v1/messages"):
+        path = call.url.partition("?")[0].rstrip("/") if call.method == "POST" else ""
+        vertex = _VERTEX.search(path)
+        if not vertex and not path.endswith("/v1/messages"):
             return None
         body = parse(call.body)
         if body is None or not isinstance(body.get("messages"), list):
             return None
-        return string(body.get("model"))
+        return unquote(vertex[1]) if vertex else string(body.get("model"))
 
     def recognises(self, call: Call) -> bool:
-        """Whether this is a POST to `.../v1/messages` with messages in it (counting tokens and batches are not)."""
+        """Whether this is a POST to `.../v1/messages` with messages in it (counting tokens and batches are not), or the
+        same by way of Google's Vertex, which has the model in the path."""
         return self.model_of(call) is not None
 
     def asked(self, body: bytes) -> Asked:
@@ -49,21 +62,21 @@ class Anthropic:
             names.update((call.id, call.name) for call in calls)
             results = tuple(_tool_result(block, names) for block in blocks if block.get("type") == "tool_result")
             turns.append(Turn(string(message.get("role")), _text(message.get("content")), calls, results))
-        tools = tuple(name for tool in objects(doc.get("tools")) if (name := string(tool.get("name"))))
-        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools)
+        tools, parameters = offered((tool, tool.get("input_schema")) for tool in objects(doc.get("tools")))
+        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
         return _said_stream(body) if looks_like_sse(body, stream=stream) else _said_whole(body)
 
     def failure(self, failure: Failure, call: Call) -> Reply:
-        """The error Anthropic answers with.
+        """The error Anthropic answers with, or Google, where its models are asked for there.
 
         Of the rate-limit headers those that name a time of day (`-reset`) are left out: this room knows no clock.
         """
-        usual_status, kind, usual_message = _FAILURES[failure.kind]
-        request_id = f"req_011C{request_token(call)[:20]}"
-        headers = [("request-id", request_id), ("x-should-retry", "true"), *retry_headers(failure.retry_after_ms)]
+        if vertex := _VERTEX.search(call.url.partition("?")[0]):
+            return google_error(failure, model=unquote(vertex[1]), call=call)
+        headers = [("x-should-retry", "true"), *retry_headers(failure.retry_after_ms)]
         if failure.kind == "rate_limit":
             headers += [
                 ("anthropic-ratelimit-requests-limit", "50"),
@@ -71,14 +84,26 @@ class Anthropic:
                 ("anthropic-ratelimit-tokens-limit", "40000"),
                 ("anthropic-ratelimit-tokens-remaining", "39000"),
             ]
-        error = {"type": kind, "message": failure.message or usual_message}
-        document = {"type": "error", "error": error, "request_id": request_id}
-        return error_reply(failure.status or usual_status, document, *headers)
+        usual_status, kind, usual_message = _FAILURES[failure.kind]
+        return _error_reply(failure.status or usual_status, kind, failure.message or usual_message, call, *headers)
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """An event of type `error`; no other follows it."""
+        _, kind, usual_message = _FAILURES[failure.kind]
+        return encode(dump(_error_document(kind, failure.message or usual_message, call)), name="error")
+
+    def blocked(self, call: Call, message: str = "") -> Reply:
+        """The 400 with which its API refuses a prompt, before any model has seen it."""
+        return _error_reply(400, "invalid_request_error", message or "Output blocked by content filtering policy", call)
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Events."""
+        return sse_framing(start, media_type)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `anthropic_edit`."""
         return edited(
-            reply,
+            recalled(reply, edit, MESSAGES_CALLS),
             edit,
             body=lambda data, change: rewrite_body(data, edit, change),
             events=lambda change: MessagesRewriter(edit, change),
@@ -97,6 +122,18 @@ _FAILURES: dict[str, tuple[int, str, str]] = {
     "server_error": (500, "api_error", "Internal server error"),
     "timeout": (504, "timeout_error", "Request timed out. Try again or reduce the size of the request."),
 }
+
+
+def _error_document(kind: str, message: str, call: Call) -> Doc:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": _request_id(call)}
+
+
+def _error_reply(status: int, kind: str, message: str, call: Call, *headers: tuple[str, str]) -> Reply:
+    return error_reply(status, _error_document(kind, message, call), ("request-id", _request_id(call)), *headers)
+
+
+def _request_id(call: Call) -> str:
+    return f"req_011C{request_token(call)[:20]}"
 
 
 def _text(content: object) -> str:

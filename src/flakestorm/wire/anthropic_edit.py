@@ -16,14 +16,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from flakestorm.wire.base import Edit
+from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, parse_prefix, string
 from flakestorm.wire.tokens import TokenMeter
 
 __all__ = ["ANSWERS", "Limit", "is_a", "rewrite_body"]
 
-_FINISH = {"length": "max_tokens", "stop": "end_turn"}
+_FINISH: dict[Finish, str] = {
+    "length": "max_tokens",
+    "stop": "end_turn",
+    "refusal": "refusal",
+    "content_filter": "refusal",  # what its filters intervene with is called the same
+}
 ANSWERS = ("text", "tool_use")
 """The blocks an answer is made of: what is cut, and counted."""
 
@@ -109,11 +114,13 @@ class Limit:
 
     def end(self, message: Doc, usage: object) -> bool:
         """Say why it ended, in a message or the delta of one, and how much it was; tells whether that is news."""
-        word = "length" if self.cut else None if self._edit.max_tokens is not None else self._edit.finish
+        ending = self._edit.ending(cut=self.cut)
         altered = False
-        if word is not None and message.get("stop_reason") != _FINISH[word]:
-            message["stop_reason"], message["stop_sequence"] = _FINISH[word], None
-            if message.get("stop_details"):
+        if ending is not None and message.get("stop_reason") != _FINISH[ending]:
+            message["stop_reason"], message["stop_sequence"] = _FINISH[ending], None
+            if _FINISH[ending] == "refusal":
+                message["stop_details"] = {"type": "refusal", "category": None, "explanation": None}
+            elif message.get("stop_details"):
                 message["stop_details"] = None
             altered = True
         output = number(obj(usage).get("output_tokens"))

@@ -7,13 +7,17 @@ it came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from flakestorm.core.call import Call, Reply
+from flakestorm.wire.frames import Framer
 
-__all__ = ["Asked", "Edit", "Failure", "Said", "ToolCall", "ToolResult", "Turn", "Usage", "Wire"]
+__all__ = ["Asked", "Edit", "Failure", "Finish", "Said", "ToolCall", "ToolResult", "Turn", "Usage", "Wire"]
+
+Finish = Literal["length", "stop", "refusal", "content_filter"]
+"""The ways in which an answer ends, in words of no provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,14 @@ class Asked:
         stream: whether a streamed reply was asked for.
         turns: system and conversation messages, in order.
         tools: names of the tools offered.
+        parameters: JSON Schema of the arguments each of them takes; a tool that states none is left out.
     """
 
     model: str = ""
     stream: bool = False
     turns: tuple[Turn, ...] = ()
     tools: tuple[str, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +131,27 @@ class Edit:
         text: maps the whole text of the answer to another, before it is cut; a stream is then gathered and re-emitted.
             It is asked about an answer without text (`""`) as well, and what it gives is put in.
         drop_tool_calls: leave out the tool calls too.
-        finish: `length` or `stop`, spelled in the provider's word; None leaves it alone. With `max_tokens` it is
-            always `length`, and only where something was cut.
+        calls: maps each tool call, in order, to what the agent is asked for instead: another name, other arguments, the
+            same id. Arguments that are no JSON are spelled as the provider does where a model wrote such. A stream is
+            gathered from its first tool call on.
+        finish: how the answer ends, spelled in the provider's word; None leaves that alone. `refusal` says besides that
+            the text is one, and puts it where the provider has refusals. With `max_tokens` it is `content_filter` or
+            else `length`, and only where something was cut.
         on_change: called once, at the moment the reply is really altered.
     """
 
     max_tokens: int | None = None
     text: Callable[[str], str] | None = None
     drop_tool_calls: bool = False
-    finish: Literal["length", "stop"] | None = None
+    calls: Callable[[ToolCall], ToolCall] | None = None
+    finish: Finish | None = None
     on_change: Callable[[], None] = field(default=lambda: None, repr=False)
+
+    def ending(self, *, cut: bool) -> Finish | None:
+        """How an answer ends of which something was cut, or nothing; None to leave alone how it did."""
+        if self.max_tokens is None:
+            return self.finish
+        return None if not cut else "content_filter" if self.finish == "content_filter" else "length"
 
 
 class Wire(Protocol):
@@ -165,6 +182,24 @@ class Wire(Protocol):
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The provider-exact error reply: status, headers (request id, retry-after, rate-limit) and body."""
+        ...
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes | None:
+        """The same error where it comes in the middle of a stream: the last frame, after so many others.
+
+        None where the provider has no such thing.
+        """
+        ...
+
+    def blocked(self, call: Call, message: str = "") -> Reply | None:
+        """What the provider answers when its content filter stops the prompt, in these words or its usual ones.
+
+        None where the provider has no such answer.
+        """
+        ...
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """How a stream of this protocol is taken apart; None where the body is one document. See `frames.Framing`."""
         ...
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:

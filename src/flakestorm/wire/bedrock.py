@@ -2,7 +2,8 @@
 
 Converse is understood whole. Its stream is a binary event stream (`eventstream`): it is read, but it passes through as
 it is, so faults that change an answer do not fire there. `invoke` carries the protocol of whichever model is behind it;
-such a call has its model's name and passes through unread. Errors can be played on all of them.
+such a call has its model's name and passes through unread. On all of them errors can be played, and streams can be
+slowed and cut.
 
 The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
 runs itself (`server_tool_use`).
@@ -16,16 +17,24 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply, header
-from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import edited
-from flakestorm.wire.eventstream import messages
-from flakestorm.wire.provider_errors import aws_error
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, parse, string
-from flakestorm.wire.snapshots import Part, SnapshotRewriter, Word, rewrite_whole
+from flakestorm.wire.eventstream import eventstream_framing, messages
+from flakestorm.wire.frames import Framer
+from flakestorm.wire.provider_errors import aws_error, aws_error_message
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, parse, string
+from flakestorm.wire.snapshots import Part, SnapshotRewriter, rewrite_whole
 
 __all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
 
-_WORDS: dict[Word, str] = {"length": "max_tokens", "stop": "end_turn"}
+_WORDS: dict[Finish, str] = {
+    "length": "max_tokens",
+    "stop": "end_turn",
+    "refusal": "end_turn",  # a refusal is text like any other
+    "content_filter": "content_filtered",
+}
 _CONVERSE = re.compile(r"/model/([^/]+)/converse(?:-stream)?/?$")
 _INVOKE = re.compile(r"/model/([^/]+)/invoke(?:-with-(?:bidirectional-|response-)?stream)?/?$")
 
@@ -59,7 +68,8 @@ class Bedrock:
             results = tuple(_tool_result(obj(block["toolResult"]), names) for block in blocks if "toolResult" in block)
             turns.append(Turn(string(message.get("role")), _text(blocks), calls, results))
         specs = [obj(tool.get("toolSpec")) for tool in objects(obj(doc.get("toolConfig")).get("tools"))]
-        return Asked(turns=tuple(turns), tools=tuple(name for spec in specs if (name := string(spec.get("name")))))
+        tools, parameters = offered((spec, obj(spec.get("inputSchema")).get("json")) for spec in specs)
+        return Asked(turns=tuple(turns), tools=tools, parameters=parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
@@ -80,10 +90,21 @@ class Bedrock:
         """The exception Amazon answers with."""
         return aws_error(failure, call=call)
 
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """A message that holds an exception; no other follows it."""
+        return aws_error_message(failure)
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: what a guardrail does is said in the answer."""
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Messages of the binary event stream."""
+        return eventstream_framing(start, media_type)
+
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """A whole reply with its meaning changed: see `snapshots`. A stream is left as it is."""
         return edited(
-            reply,
+            recalled(reply, edit, snapshot_calls(ConverseAnswers())),
             edit,
             body=lambda data, change: rewrite_whole(data, edit, change, ConverseAnswers()),
             events=lambda change: SnapshotRewriter(edit, change, ConverseAnswers()),
@@ -122,6 +143,17 @@ class BedrockInvoke:
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The exception Amazon answers with."""
         return aws_error(failure, call=call)
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """A message that holds an exception; no other follows it."""
+        return aws_error_message(failure)
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: what a guardrail does is said in the answer."""
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Messages of the binary event stream."""
+        return eventstream_framing(start, media_type)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply as it is."""
@@ -168,6 +200,7 @@ class ConverseAnswers:
     """The one answer of a Converse document; see `snapshots.Answers`."""
 
     words = _WORDS
+    malformed = "malformed_tool_use"
 
     def __call__(self, doc: Doc) -> Sequence[ConverseAnswer]:
         """The answer in a document; none in an error."""

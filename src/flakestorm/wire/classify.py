@@ -12,46 +12,20 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
-from typing import cast
 from urllib.parse import urlsplit
 
-from flakestorm.core.call import Call, Reply
-from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.call import Call
+from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Kind, Sites
-from flakestorm.wire.anthropic import Anthropic
-from flakestorm.wire.base import Wire
-from flakestorm.wire.bedrock import Bedrock, BedrockInvoke
-from flakestorm.wire.embeddings import Embeddings
-from flakestorm.wire.gemini import Gemini
-from flakestorm.wire.mcp import Mcp, identify
-from flakestorm.wire.ollama import Ollama
-from flakestorm.wire.openai_chat import OpenAIChat
-from flakestorm.wire.openai_responses import OpenAIResponses
+from flakestorm.wire.mcp import identify
+from flakestorm.wire.protocols import candidates
 
-__all__ = ["UNNAMED", "WIRES", "classify", "host_name", "url_matches", "wire_of"]
-
-WIRES: tuple[Wire, ...] = (
-    OpenAIChat(),
-    OpenAIResponses(),
-    Anthropic(),
-    Gemini(),
-    Ollama(),
-    Bedrock(),
-    BedrockInvoke(),
-    Embeddings(),
-)
-"""Every protocol of models that is understood, in the order in which they are asked whether a call is theirs."""
+__all__ = ["UNNAMED", "classify", "host_name", "is_loopback", "url_matches"]
 
 UNNAMED = "unknown"
 """The name of what has none: a model request without a model, a URL without a host."""
 
-_BY_NAME: dict[str, Wire] = {wire.name: wire for wire in (*WIRES, Mcp())}
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
-
-
-def wire_of(name: str) -> Wire | None:
-    """The wire a call or a tape names; None when the name is empty or of a protocol not known here."""
-    return _BY_NAME.get(name)
 
 
 def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
@@ -66,24 +40,11 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
     named = tuple((name, url_matches(glob)) for name, glob in tools)
     lock = threading.Lock()
 
-    def stage(call: Call) -> Flow:
+    def stage(call: Call) -> Call:
         kind, name, wire = _identify(call, named)
         with lock:
             site = sites.next(kind, name)
-        known = Call(  # spelled out: dataclasses.replace takes three times as long, on every call of every agent
-            call.method,
-            call.url,
-            call.headers,
-            call.body,
-            call.upload,
-            kind,
-            name,
-            wire,
-            call.lane,
-            site,
-            call.patience_s,
-        )
-        return cast(Reply, (yield known))
+        return call.known(kind, name, wire, site)
 
     return stage
 
@@ -91,7 +52,7 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
 def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) -> tuple[Kind, str, str]:
     if call.kind != "http":
         return call.kind, call.name or UNNAMED, call.wire
-    for wire in WIRES:
+    for wire in candidates(call):
         if (model := wire.model_of(call)) is not None:
             return "llm", model or UNNAMED, wire.name
     if (spoken := identify(call)) is not None:
@@ -129,12 +90,13 @@ def host_name(url: str) -> str:
         return UNNAMED
     if not host:
         return UNNAMED
-    if port is None or port == _DEFAULT_PORTS.get(parts.scheme.lower()) or _is_loopback(host):
+    if port is None or port == _DEFAULT_PORTS.get(parts.scheme.lower()) or is_loopback(host):
         return host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host, given without brackets, is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,39 +1,39 @@
 """The tool results that any model request carries, by the wire it speaks.
 
 A request of OpenAI's Responses API may hold results without the calls they answer, because the provider keeps the
-conversation. Which tool a call id stands for was said in an earlier reply, so `CallNames` listens to replies. It reads
-them only when somebody asks, and then as far as they have come: an agent may send its next request before it has let
-go of the stream it acts upon.
+conversation. Which tool a call id stands for was said in an earlier reply, which is on the run's record. `CallNames`
+reads replies there, only when somebody asks, and then as far as they have come: an agent may send its next request
+before it has let go of the stream it acts upon.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Protocol, cast
 
-from flakestorm.core.call import PULL, Call, Chunks, Reply
-from flakestorm.wire import (
-    results_anthropic,
-    results_gemini,
-    results_ollama,
-    results_openai_chat,
-    results_openai_responses,
-)
-from flakestorm.wire.base import ToolCall, Wire
-from flakestorm.wire.classify import UNNAMED, wire_of
+from flakestorm.core.call import Headers
+from flakestorm.wire.base import ToolCall
+from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.results import Dialect, Result, Told, results, rewritten
 
-__all__ = ["DIALECTS", "CallNames", "rewrite", "tool_results"]
+__all__ = ["DIALECTS", "CallNames", "Noted", "dialect_of", "holds_results", "rewrite", "tool_results"]
 
-DIALECTS: dict[str, Dialect] = {
-    "openai_chat": results_openai_chat,
-    "openai_responses": results_openai_responses,
-    "anthropic": results_anthropic,
-    "gemini": results_gemini,
-    "ollama": results_ollama,
-}
-"""How tool results are spelled, by the name of the wire."""
+DIALECTS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
+"""The wires that carry tool results; the module `results_*` of that name says how they are spelled."""
+
+
+@cache
+def dialect_of(wire: str) -> Dialect | None:
+    """How a wire spells tool results; None if it carries none, or is not known."""
+    return cast(Dialect, import_module(f"flakestorm.wire.results_{wire}")) if wire in DIALECTS else None
+
+
+_ESCAPE = b"\\u00"  # how JSON may write a letter, though nobody does
 
 
 def _nobody(_: str) -> str:
@@ -48,42 +48,64 @@ def tool_results(wire: str, body: bytes, *, name_of: Callable[[str], str] = _nob
         body: the request body.
         name_of: a tool's name by call id, where the request does not show it: `CallNames.name_of`.
     """
-    dialect = DIALECTS.get(wire)
-    return () if dialect is None else results(dialect, body, name_of=name_of, unnamed=UNNAMED)
+    dialect = dialect_of(wire)
+    if dialect is None or not holds_results(wire, body):
+        return ()
+    return results(dialect, body, name_of=name_of, unnamed=UNNAMED)
+
+
+def holds_results(wire: str, body: bytes) -> bool:
+    """Whether a request body may hold results; most do not, and are not worth reading."""
+    dialect = dialect_of(wire)
+    return dialect is not None and (dialect.holds(body) or _ESCAPE in body)
 
 
 def rewrite(wire: str, body: bytes, changes: Iterable[tuple[Result, Told]]) -> bytes:
     """The request with these of its results telling something else, every other byte as it was.
 
     Raises:
-        LookupError: a result is not of this body.
+        LookupError: a result is not of this body, or no result can be of this wire.
     """
-    return rewritten(DIALECTS[wire], body, changes)
+    dialect = dialect_of(wire)
+    if dialect is None:
+        raise LookupError(f"requests of the wire {wire!r} carry no tool results")
+    return rewritten(dialect, body, changes)
+
+
+class NotedReply(Protocol):
+    """A reply as it was noted, whole or as far as it has passed."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def chunks(self) -> Sequence[bytes]: ...
+    @property
+    def stream(self) -> bool: ...
+
+
+class Noted(Protocol):
+    """What a record of the run (a tape's exchange) says of one call."""
+
+    @property
+    def wire(self) -> str: ...
+    @property
+    def reply(self) -> NotedReply: ...
 
 
 class CallNames:
-    """Which tool each call id of a run stands for, as the models' replies said."""
+    """Which tool each call id of a run stands for, as the models' replies said.
 
-    def __init__(self) -> None:
+    Args:
+        noted: gives what was said so far: the run's calls in order of arrival, to which later ones are added.
+    """
+
+    def __init__(self, noted: Callable[[], Sequence[Noted]] = tuple) -> None:
+        self._noted = noted
         self._names: dict[str, str] = {}
-        self._heard: list[_Heard] = []
+        self._read: list[int] = []  # how many chunks of each reply have been read
         self._lock = threading.Lock()  # agents ask from several threads
-
-    def listen(self, call: Call, reply: Reply) -> Reply:
-        """The reply, heard as it passes. One that no wire can read, and an error, is not listened to."""
-        wire = wire_of(call.wire)
-        if wire is None or reply.status >= 400:
-            return reply
-        heard = _Heard(wire, reply)
-
-        def ear() -> Chunks:
-            with self._lock:
-                self._heard.append(heard)
-            while (chunk := (yield PULL)) is not None:
-                heard.chunks.append(chunk)
-                yield chunk
-
-        return reply.pipe(ear)
 
     def learn(self, calls: Iterable[ToolCall]) -> None:
         """Take in what a reply asked for."""
@@ -96,25 +118,21 @@ class CallNames:
         with self._lock:
             name = self._names.get(call_id)
             if name is None:
-                self._read()
+                self._catch_up()
                 name = self._names.get(call_id, "")
             return name
 
-    def _read(self) -> None:
-        """Take in what has been heard. Replies that have grown since they were last read are read again."""
-        for heard in self._heard:
-            if heard.read < len(heard.chunks):
-                heard.read = len(heard.chunks)
-                body = decode_body(b"".join(heard.chunks[: heard.read]), heard.reply.headers)
-                self.learn(heard.wire.said(body, stream=heard.reply.streamed).tool_calls)
-
-
-class _Heard:
-    """A reply, as far as it has passed."""
-
-    __slots__ = ("chunks", "read", "reply", "wire")
-
-    def __init__(self, wire: Wire, reply: Reply) -> None:
-        self.wire, self.reply = wire, reply
-        self.chunks: list[bytes] = []
-        self.read = 0
+    def _catch_up(self) -> None:
+        """Take in what has been said. Replies that have grown since they were last read are read again."""
+        noted = self._noted()
+        self._read += [0] * (len(noted) - len(self._read))
+        for at, each in enumerate(noted):
+            reply = each.reply
+            count = len(reply.chunks)
+            if count == self._read[at]:
+                continue
+            self._read[at] = count
+            wire = wire_of(each.wire)
+            if wire is not None and reply.status < 400:
+                body = decode_body(b"".join(reply.chunks[:count]), reply.headers)
+                self.learn(wire.said(body, stream=reply.stream).tool_calls)

@@ -3,8 +3,7 @@
 A wire brings two things: a function from a whole body to a whole body, and a `Rewriter` that is given the events of a
 stream one by one and says what goes out. Everything else is here: errors and unreadable encodings pass untouched, the
 content length goes (the new one is not known before the body is), and a stream is rewritten while it arrives, one
-chunk out for one chunk in. What a body is, a stream or a document, is told by its first bytes, as `said` does: servers
-stream without saying so, and answer with a document where a stream was announced.
+chunk out for one chunk in. What a body is, a stream or a document, is told by its first bytes (`streaming`).
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from flakestorm.core.call import PULL, Chunks, Reply, header, without_headers
+from flakestorm.core.call import PULL, Chunks, Reply, without_headers
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
 from flakestorm.wire.shape import Doc, dump
 from flakestorm.wire.sse import Event
+from flakestorm.wire.streaming import media_type, opening
 
-__all__ = ["Change", "Rewriter", "edited", "redone", "spread"]
-
-_TELLING_BYTES = 16  # of an unannounced body, to tell whether it is a stream
+__all__ = ["Change", "Rewriter", "edited", "redone", "rewriting", "spread"]
 
 
 class Change:
@@ -64,6 +62,8 @@ def edited(
 ) -> Reply:
     """The reply with an edit applied on its way out; the same object where there is nothing to edit.
 
+    What the edit does to tool calls is not done here but in `calls`.
+
     Args:
         reply: whole or streamed.
         edit: the change. One that asks for nothing does nothing.
@@ -72,24 +72,32 @@ def edited(
         announced_as: media type under which this protocol streams. Streams of another type are not its answers.
         framing: how a stream of this protocol is told from a document, and taken apart.
     """
-    if reply.status >= 400 or not _asks(edit) or (plain := decoded(reply)) is None:
+    if not _asks(edit):
         return reply
-    kind = (header(plain.headers, "content-type") or "").partition(";")[0].strip().lower()
+    return rewriting(reply, edit, body=body, events=events, announced_as=announced_as, framing=framing)
+
+
+def rewriting(
+    reply: Reply,
+    edit: Edit,
+    *,
+    body: Callable[[bytes, Change], bytes],
+    events: Callable[[Change], Rewriter],
+    announced_as: str,
+    framing: Framing,
+) -> Reply:
+    """As `edited`, whatever the edit asks for."""
+    if reply.status >= 400 or (plain := decoded(reply)) is None:
+        return reply
+    kind = media_type(plain)
     announced = kind == announced_as
     if plain.streamed and not announced:  # another kind of stream, which holding back would only delay
         return reply
 
     def change_it() -> Chunks:
-        change, start = Change(edit), b""
-        enough = 1 if announced else _TELLING_BYTES
-        try:
-            while len(start.strip()) < enough and (chunk := (yield PULL)) is not None:
-                start += chunk
-        except Exception:  # the world's reply broke before it said anything: so does this one
-            if start:
-                yield start
-            raise
-        if (framer := framing(start, kind)) is not None:
+        change = Change(edit)
+        start, framer = yield from opening(framing, kind, announced=announced)
+        if framer is not None:
             yield from _each(start, framer, events(change), change)
         else:
             yield from _all(start, lambda data: body(data, change))

@@ -71,6 +71,15 @@ class Embeddings:
             return ollama_error(failure)
         return openai_error(failure, model=model, call=call)
 
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> None:
+        """Nothing: numbers are not streamed."""
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: no provider filters what it embeds."""
+
+    def framing(self, start: bytes, media_type: str) -> None:
+        """Nothing: numbers are not streamed."""
+
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply as it is."""
         return reply

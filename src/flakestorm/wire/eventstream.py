@@ -1,4 +1,4 @@
-"""Amazon's binary event stream, for reading: https://smithy.io/2.0/aws/amazon-eventstream.html.
+"""Amazon's binary event stream: https://smithy.io/2.0/aws/amazon-eventstream.html.
 
 A message is its length and the length of its headers (four bytes each, big-endian), a checksum of those eight bytes,
 the headers, a payload, and a checksum of it all. Headers name the event (`:event-type`) or the error
@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-__all__ = ["messages"]
+from flakestorm.wire.sse import MAX_EVENT_BYTES, Event
+
+__all__ = ["MEDIA_TYPE", "Messages", "encode", "eventstream_framing", "messages"]
+
+MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
 _PRELUDE = struct.Struct(">III")
 _CHECKSUM = struct.Struct(">I")
@@ -34,6 +38,58 @@ def messages(body: bytes) -> Iterator[tuple[str, bytes]]:
             return
         yield _what(body[first : first + headers_bytes]), body[first + headers_bytes : last]
         at += total
+
+
+class Messages:
+    """Takes a stream apart as it arrives; see `frames.Framer`. A message's `name` says what it is.
+
+    A message is not checked here, so damage passes on as it came. After a length that no message has, or one of more
+    than MAX_EVENT_BYTES, all bytes pass unread.
+    """
+
+    __slots__ = ("_opaque", "pending")
+
+    def __init__(self) -> None:
+        self.pending = b""
+        """The beginning of the message that is not whole yet."""
+        self._opaque = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The messages that these bytes complete."""
+        found: list[Event] = []
+        self.pending += chunk
+        while not self._opaque and len(self.pending) >= _PRELUDE.size:
+            total, headers_bytes, _ = _PRELUDE.unpack_from(self.pending)
+            payload = _PRELUDE.size + headers_bytes, total - _CHECKSUM.size
+            if payload[0] > payload[1] or total > MAX_EVENT_BYTES:
+                self._opaque = True
+            elif len(self.pending) < total:
+                break
+            else:
+                raw, self.pending = self.pending[:total], self.pending[total:]
+                found.append(Event(raw, raw[slice(*payload)], _what(raw[_PRELUDE.size : payload[0]])))
+        return [*found, *self.end()] if self._opaque else found
+
+    def end(self) -> list[Event]:
+        """What is left when the stream is over."""
+        left, self.pending = self.pending, b""
+        return [Event(left)] if left else []
+
+
+def eventstream_framing(_start: bytes, media_type: str) -> Messages | None:
+    """Only what is announced as such is an event stream; see `frames.Framing`."""
+    return Messages() if media_type == MEDIA_TYPE else None
+
+
+def encode(payload: bytes, headers: Mapping[str, str]) -> bytes:
+    """A message with these headers, all of them texts."""
+    fields = b"".join(
+        struct.pack(">B", len(name)) + name.encode() + struct.pack(">BH", 7, len(value.encode())) + value.encode()
+        for name, value in headers.items()
+    )
+    sizes = struct.pack(">II", _PRELUDE.size + len(fields) + len(payload) + _CHECKSUM.size, len(fields))
+    message = sizes + _CHECKSUM.pack(zlib.crc32(sizes)) + fields + payload
+    return message + _CHECKSUM.pack(zlib.crc32(message))
 
 
 def _what(headers: bytes) -> str:

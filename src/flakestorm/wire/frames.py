@@ -4,6 +4,9 @@ Ollama sends its answer as lines of JSON; Gemini, when nobody asks it for events
 begins with the first word and is closed after the last. Both are taken apart like a stream of events (`sse`): every
 frame keeps the exact bytes it came in, separators included, so that the frames joined are the stream again, and a
 frame whose document changes keeps everything around it.
+
+`Pieces` takes nothing apart: of a stream that cannot be read (compressed in a way that is not undone here) every chunk
+counts as a frame.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Protocol
 
 from flakestorm.wire.sse import MAX_EVENT_BYTES, Event, Parser, looks_like_sse
 
-__all__ = ["Elements", "Frame", "Framer", "Framing", "Lines", "frames", "sse_framing"]
+__all__ = ["Elements", "Frame", "Framer", "Framing", "Lines", "Pieces", "frames", "sse_framing"]
 
 _SIGNS = re.compile(rb'["\\{}\[\]]')
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
@@ -64,6 +67,21 @@ def sse_framing(start: bytes, media_type: str) -> Framer | None:
 def frames(framer: Framer, body: bytes) -> list[Event]:
     """All frames of a body that is here as a whole."""
     return [*framer.feed(body), *framer.end()]
+
+
+class Pieces:
+    """Every chunk is a frame."""
+
+    __slots__ = ()
+    pending = b""
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The chunk."""
+        return [Frame(chunk, chunk)] if chunk else []
+
+    def end(self) -> list[Event]:
+        """Nothing is left."""
+        return []
 
 
 class Lines:

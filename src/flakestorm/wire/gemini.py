@@ -13,16 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import edited
+from flakestorm.wire.failures import error_reply, request_token
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
 from flakestorm.wire.gemini_parts import CallPieces, GeminiAnswers, content_text
-from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
+from flakestorm.wire.provider_errors import google_error, google_error_object
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
 from flakestorm.wire.snapshots import SnapshotRewriter, rewrite_whole
+from flakestorm.wire.sse import encode
 
 __all__ = ["Gemini"]
 
@@ -72,12 +77,15 @@ class Gemini:
             for key in ("functionDeclarations", "function_declarations")
             for function in objects(tool.get(key))
         ]
-        names = tuple(name for function in declared if (name := string(function.get("name"))))
-        return Asked(turns=tuple(turns), tools=names)
+        schemas = ("parameters", "parametersJsonSchema", "parameters_json_schema")
+        tools, parameters = offered(
+            (function, next((function[key] for key in schemas if function.get(key)), None)) for function in declared
+        )
+        return Asked(turns=tuple(turns), tools=tools, parameters=parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body: a document, an array of them, or a stream of events."""
-        framer = _framing(body[:64], "text/event-stream" if stream else "")
+        framer = self.framing(body[:64], "text/event-stream" if stream else "")
         if framer is None:
             doc = parse(body)
             return Said(complete=False) if doc is None else _said([doc], ended=True)
@@ -87,23 +95,51 @@ class Gemini:
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The error Google answers with: a `google.rpc.Status`, in an array where the answer would be one."""
-        url = urlsplit(call.url)
-        listed = "streamGenerateContent" in url.path and "alt=sse" not in url.query
+        listed = _streams(call) == "array"
         return google_error(failure, model=self.model_of(call) or "this model", call=call, listed=listed)
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes | None:
+        """An event that holds an error; no other follows it. Nobody has seen what Google does in an array."""
+        if _streams(call) != "events":
+            return None
+        return encode(dump({"error": google_error_object(failure, model=self.model_of(call) or "this model")}))
+
+    def blocked(self, call: Call, message: str = "") -> Reply:
+        """A reply without candidates, whose `promptFeedback` says that the prompt was blocked and why."""
+        feedback = {"blockReason": "PROHIBITED_CONTENT", **({"blockReasonMessage": message} if message else {})}
+        usage = {"promptTokenCount": 8, "totalTokenCount": 8}
+        document: Doc = {
+            "promptFeedback": feedback,
+            "usageMetadata": usage,
+            "modelVersion": self.model_of(call) or "",
+            "responseId": request_token(call)[:22],
+        }
+        form = _streams(call)
+        if form != "events":
+            return error_reply(200, [document] if form == "array" else document)
+        return Reply(200, (("content-type", "text/event-stream"),), encode(dump(document)), reason="OK")
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Events, or the elements of an array."""
+        return Elements() if start.lstrip().startswith(b"[") else sse_framing(start, media_type)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `snapshots`."""
         return edited(
-            reply,
+            recalled(reply, edit, snapshot_calls(GeminiAnswers()), framing=self.framing),
             edit,
             body=lambda data, change: rewrite_whole(data, edit, change, GeminiAnswers()),
             events=lambda change: SnapshotRewriter(edit, change, GeminiAnswers()),
-            framing=_framing,
+            framing=self.framing,
         )
 
 
-def _framing(start: bytes, media_type: str) -> Framer | None:
-    return Elements() if start.lstrip().startswith(b"[") else sse_framing(start, media_type)
+def _streams(call: Call) -> Literal["", "events", "array"]:
+    """In which form the answer to this call is streamed; empty where it comes whole."""
+    url = urlsplit(call.url)
+    if "streamGenerateContent" not in url.path:
+        return ""
+    return "events" if "alt=sse" in url.query else "array"
 
 
 def _either(doc: Doc, camel: str, snake: str) -> Doc:

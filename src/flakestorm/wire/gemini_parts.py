@@ -14,13 +14,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from flakestorm.wire.base import ToolCall
+from flakestorm.wire.base import Finish, ToolCall
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, string
-from flakestorm.wire.snapshots import Part, Word
+from flakestorm.wire.snapshots import Part
 
 __all__ = ["CallPieces", "GeminiAnswer", "GeminiAnswers", "content_text"]
 
-_WORDS: dict[Word, str] = {"length": "MAX_TOKENS", "stop": "STOP"}
+_WORDS: dict[Finish, str] = {
+    "length": "MAX_TOKENS",
+    "stop": "STOP",
+    "refusal": "STOP",  # a refusal is text like any other
+    "content_filter": "SAFETY",
+}
+_UNSAFE = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH", "blocked": True}
 
 
 def content_text(content: Doc) -> str:
@@ -126,12 +132,17 @@ class GeminiAnswer:
     def finish(self, word: str) -> None:
         self._candidate["finishReason"] = word
         self._candidate.pop("finishMessage", None)
+        if word == _WORDS["content_filter"]:
+            self._candidate["safetyRatings"] = [{**_UNSAFE}]
+        if word in (_WORDS["content_filter"], GeminiAnswers.malformed) and not self.parts:
+            self._candidate.pop("content", None)
 
 
 class GeminiAnswers:
     """The candidates of a `GenerateContentResponse`; see `snapshots.Answers`."""
 
     words = _WORDS
+    malformed = "MALFORMED_FUNCTION_CALL"
 
     def __call__(self, doc: Doc) -> Sequence[GeminiAnswer]:
         """The candidates in a document."""

@@ -20,6 +20,7 @@ import orjson
 
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.wire.base import Asked, Edit, Failure, Said
+from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.shape import Doc, dump, obj, objects, parse, string
 from flakestorm.wire.sse import events, looks_like_sse
 
@@ -213,6 +214,16 @@ class Mcp:
         body = dump({"jsonrpc": "2.0", "id": None if message is None else message.document.get("id"), "error": error})
         headers = (("content-type", "application/json"), ("content-length", str(len(body))))
         return Reply(failure.status or 200, headers, body)
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> None:
+        """Nothing: there is no model that could break off."""
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: there is no prompt."""
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Events."""
+        return sse_framing(start, media_type)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """An edit is of a model's answer; there is none."""

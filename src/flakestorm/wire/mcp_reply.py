@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from flakestorm.core.call import PULL, Call, Chunks, Reply, header, without_headers
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.mcp import Message, messages, read
+from flakestorm.wire.mcp_result import with_texts
 from flakestorm.wire.mcp_schema import filled
-from flakestorm.wire.shape import Doc, dump, items, obj, objects, string
+from flakestorm.wire.shape import Doc, dump, obj, objects, string
 from flakestorm.wire.sse import Parser
 
-__all__ = ["Change", "answered", "broken", "failed", "lying", "output_schemas"]
+__all__ = ["Change", "answered", "broken", "failed", "forgotten", "lying", "output_schemas"]
 
 Change = Callable[[Doc], Doc]
 """From an answer (the whole message) to another one; the same object where nothing is to be changed."""
 
 _MODERN = "io.modelcontextprotocol/protocolVersion"
 _INTERNAL_ERROR = -32603
+_INVALID_REQUEST = -32600
 
 
 def failed(call: Call, text: str, *, code: int = _INTERNAL_ERROR) -> Reply:
@@ -42,6 +43,23 @@ def failed(call: Call, text: str, *, code: int = _INTERNAL_ERROR) -> Reply:
         answer["error"] = {"code": code, "message": text}
     body = dump(answer)
     return Reply(200, (("content-type", "application/json"), ("content-length", str(len(body)))), body)
+
+
+def forgotten(call: Call) -> Reply:
+    """The answer to a call of a session that the server does not know: 404 over HTTP, an error message on a pipe.
+
+    What wants no answer is answered by 404 over HTTP too, and passes into silence on a pipe.
+    """
+    message = read(call.body)
+    asked = message is not None and message.kind == "request"
+    piped = call.method == "CALL"
+    if piped and not asked:
+        return Reply(202)
+    key = message.document["id"] if message is not None and asked else None
+    error = {"code": _INVALID_REQUEST, "message": "Session not found"}
+    body = dump({"jsonrpc": "2.0", "id": key, "error": error})
+    headers = (("content-type", "application/json"), ("content-length", str(len(body))))
+    return Reply(200, headers, body) if piped else Reply(404, headers, body, reason="Not Found")
 
 
 def answered(call: Call, reply: Reply, change: Change) -> Reply:
@@ -75,13 +93,12 @@ def broken(ending: str, fired: Callable[[str], None]) -> Change:
     Structured content cannot be broken and stay what was promised, so a tool's result then says `isError` without it.
     """
 
-    def cut(block: Doc) -> Doc:
-        text = string(block.get("text"))
-        return {**block, "text": text[: len(text) // 2] + ending} if text else block
+    def cut(text: str) -> str:
+        return text[: len(text) // 2] + ending if text else text
 
     def change(answer: Doc) -> Doc:
         result = obj(answer.get("result"))
-        changed = _each_text(result, cut)
+        changed = with_texts(result, cut)
         if changed == result:
             return answer
         if "structuredContent" in changed:
@@ -116,7 +133,7 @@ def lying(call: Call, payload: str, schema: Doc | None, fired: Callable[[str], N
             if changed["isError"]:
                 changed.pop("structuredContent", None)
         else:
-            changed = _each_text(result, lambda block: {**block, "text": payload})
+            changed = with_texts(result, lambda _: payload)
             if changed == result:
                 return answer
         fired("result replaced by the payload" + (", as an error" if changed.get("isError") else ""))
@@ -145,24 +162,6 @@ def _structured(result: Doc, payload: str, schema: Doc | None) -> Doc:
         return {"structuredContent": {"result": payload}} if wrapped else {"isError": True}
     lie = filled(value, payload, schema)
     return {"isError": True} if lie == value else {"structuredContent": lie}
-
-
-def _each_text(result: Doc, change: Callable[[Doc], Doc]) -> Doc:
-    """The result with each block of text changed: of a tool, of a resource, of a prompt."""
-
-    def block(value: Any) -> Any:
-        return change(value) if isinstance(value, dict) and isinstance(value.get("text"), str) else value
-
-    changed = dict(result)
-    for key in ("content", "contents"):
-        if isinstance(result.get(key), list):
-            changed[key] = [block(value) for value in result[key]]
-    if isinstance(result.get("messages"), list):
-        changed["messages"] = [
-            {**message, "content": block(message.get("content"))} if isinstance(message, dict) else message
-            for message in items(result["messages"])
-        ]
-    return changed
 
 
 def _text(text: str) -> Doc:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import Change, edited
 from flakestorm.wire.frames import Framer, Lines, frames
-from flakestorm.wire.provider_errors import ollama_error
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, parse, string
-from flakestorm.wire.snapshots import Part, SnapshotRewriter, Word, rewrite_whole
+from flakestorm.wire.provider_errors import ollama_error, ollama_error_document
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, parse, string
+from flakestorm.wire.snapshots import Part, SnapshotRewriter, rewrite_whole
 
 __all__ = ["Ollama", "OllamaAnswer", "OllamaAnswers"]
 
-_WORDS: dict[Word, str] = {"length": "length", "stop": "stop"}
+_WORDS: dict[Finish, str] = {"length": "length", "stop": "stop", "refusal": "stop"}
 _NDJSON = "application/x-ndjson"
 
 
@@ -68,9 +70,10 @@ class Ollama:
                     del waiting[at]
                     break
             turns.append(Turn(role, "", (), (ToolResult(call_id, name, text),)))
-        tools = [string(obj(tool.get("function")).get("name")) for tool in objects(doc.get("tools"))]
+        functions = [obj(tool.get("function")) for tool in objects(doc.get("tools"))]
+        tools, parameters = offered((function, function.get("parameters")) for function in functions)
         streams = doc.get("stream") is not False
-        return Asked(string(doc.get("model")), streams, tuple(turns), tuple(name for name in tools if name))
+        return Asked(string(doc.get("model")), streams, tuple(turns), tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. A document is a stream of one line, unless it is spread over several."""
@@ -84,8 +87,21 @@ class Ollama:
         """The error Ollama answers with, also where it streams."""
         return ollama_error(failure)
 
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """A line that holds an error; no other follows it."""
+        return dump(ollama_error_document(failure)) + b"\n"
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: Ollama has no content filter."""
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Lines, where they are announced."""
+        return Lines() if media_type == _NDJSON else None
+
     def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """The reply with its meaning changed: see `snapshots`."""
+        """The reply with its meaning changed: see `snapshots`. What a content filter would do is left undone."""
+        if edit.finish is not None and edit.finish not in _WORDS:
+            return reply
 
         def body(data: bytes, change: Change) -> bytes:
             if parse(data) is not None:
@@ -95,12 +111,12 @@ class Ollama:
             return b"".join([*out, *rewriter.end()])
 
         return edited(
-            reply,
+            recalled(reply, edit, snapshot_calls(OllamaAnswers()), announced_as=_NDJSON, framing=self.framing),
             edit,
             body=body,
             events=lambda change: SnapshotRewriter(edit, change, OllamaAnswers()),
             announced_as=_NDJSON,
-            framing=_framing,
+            framing=self.framing,
         )
 
 
@@ -152,6 +168,7 @@ class OllamaAnswers:
     """The one answer of an Ollama document; see `snapshots.Answers`."""
 
     words = _WORDS
+    malformed = None
 
     def __call__(self, doc: Doc) -> Sequence[OllamaAnswer]:
         """The answer in a document; none in an error."""
@@ -165,10 +182,6 @@ class OllamaAnswers:
             return False
         doc["eval_count"] = tokens
         return True
-
-
-def _framing(_start: bytes, media_type: str) -> Framer | None:
-    return Lines() if media_type == _NDJSON else None
 
 
 def _tool_calls(message: Doc) -> tuple[ToolCall, ...]:

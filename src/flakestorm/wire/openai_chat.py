@@ -11,19 +11,21 @@ from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_openai_chat import CHAT_CALLS
 from flakestorm.wire.editing import edited
+from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat_edit import ChatRewriter, rewrite_body
 from flakestorm.wire.openai_chat_parts import Fragments, content_text, function_of
-from flakestorm.wire.provider_errors import openai_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
-from flakestorm.wire.sse import DONE, events, looks_like_sse
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.sse import DONE, encode, events, looks_like_sse
 
 __all__ = ["OpenAIChat"]
 
 _AZURE = re.compile(r"/deployments/([^/]+)/chat/completions$")
 
 
-class OpenAIChat:
+class OpenAIChat(OpenAI):
     """The `openai_chat` wire. It holds no state; one object serves every run."""
 
     name = "openai_chat"
@@ -43,10 +45,6 @@ class OpenAIChat:
         azure = _AZURE.search(path)
         return unquote(azure[1]) if azure else ""
 
-    def recognises(self, call: Call) -> bool:
-        """Whether this is a POST to `.../chat/completions` with messages in it."""
-        return self.model_of(call) is not None
-
     def asked(self, body: bytes) -> Asked:
         """Read a request body."""
         doc = parse(body) or {}
@@ -62,24 +60,22 @@ class OpenAIChat:
                 results = (ToolResult(call_id, string(message.get("name")) or names.get(call_id, ""), text),)
                 text = ""
             turns.append(Turn(role, text, calls, results))
-        tools = [string(function_of(tool)[0].get("name")) for tool in objects(doc.get("tools"))]
-        tools += [string(function.get("name")) for function in objects(doc.get("functions"))]
-        return Asked(
-            string(doc.get("model")), doc.get("stream") is True, tuple(turns), tuple(name for name in tools if name)
-        )
+        functions = [function_of(tool)[0] for tool in objects(doc.get("tools"))] + objects(doc.get("functions"))
+        tools, parameters = offered((function, function.get("parameters")) for function in functions)
+        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
         return _said_stream(body) if looks_like_sse(body, stream=stream) else _said_whole(body)
 
-    def failure(self, failure: Failure, call: Call) -> Reply:
-        """The error OpenAI answers with."""
-        return openai_error(failure, model=self.model_of(call) or "this model", call=call)
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """An event that holds an error; no other follows it."""
+        return encode(dump({"error": self.error_object(failure, call)}))
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_chat_edit`."""
         return edited(
-            reply,
+            recalled(reply, edit, CHAT_CALLS),
             edit,
             body=lambda data, change: rewrite_body(data, edit, change),
             events=lambda change: ChatRewriter(edit, change),

@@ -8,7 +8,9 @@ out. A stream passes untouched and at once up to the cut. After it only the worl
 Mapping text needs the whole text. So a stream is held back from its first content until its end, and the new text is
 spread over the events the old one came in.
 
-Reasoning, refusals and audio are never touched. Each choice is edited by itself.
+A text that is a refusal goes where OpenAI has refusals, and nothing is left as content.
+
+Reasoning, refusals of the model's own and audio are never touched. Each choice is edited by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from flakestorm.wire.base import Edit
+from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change, redone, spread
 from flakestorm.wire.openai_chat_parts import content_text, function_of, slot_of
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse
@@ -25,6 +27,12 @@ from flakestorm.wire.tokens import TokenMeter
 
 __all__ = ["ChatRewriter", "rewrite_body"]
 
+_FINISH: dict[Finish, str] = {
+    "length": "length",
+    "stop": "stop",
+    "refusal": "stop",
+    "content_filter": "content_filter",
+}
 _FRAME = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
@@ -40,7 +48,7 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
         if edit.text is not None:
             old = content_text(message.get("content"))
             if (new := edit.text(old)) != old:
-                message["content"] = _with_text(message.get("content"), new)
+                _say(message, new, edit)
                 altered = True
         altered |= cutter.trim(choice, "message")
         altered |= cutter.end(choice)
@@ -69,7 +77,7 @@ class ChatRewriter:
         if event.data is not None and event.data.startswith(DONE):
             yield from self.end()
             yield event.raw
-        elif self._holds and (self._held or _speaks(chunk)):
+        elif self._holds and (self._held or _speaks(chunk) or (self._edit.finish == "refusal" and _choices(chunk))):
             self._held.append((event, chunk))
         else:
             yield from self._trimmed(event, chunk)
@@ -81,8 +89,8 @@ class ChatRewriter:
             yield from self._trimmed(event, chunk)
         for index, cutter in self._cutters.items():
             if cutter.cut and not cutter.ended:
-                cutter.ended = True
-                choice = {"index": index, "delta": {}, "finish_reason": "length"}
+                choice = {"index": index, "delta": {}}
+                cutter.end(choice)
                 yield encode(dump({**self._frame, "choices": [choice], **self._usage}))
 
     def _mapped(self, held: list[tuple[Event, Doc | None]]) -> list[tuple[Event, Doc | None]]:
@@ -100,8 +108,13 @@ class ChatRewriter:
             if (new := self._edit.text(old)) == old:
                 continue
             for (at, delta), piece in zip(spoken, spread(new, len(spoken)), strict=True):
-                delta["content"] = _with_text(delta.get("content"), piece)
+                _say(delta, piece, self._edit)
                 changed.add(at)
+            if self._edit.finish == "refusal":
+                for at, delta in places:  # the role comes with an empty content, which a refusal has not
+                    if delta.get("content") == "":
+                        delta["content"] = None
+                        changed.add(at)
         if changed:
             self._change.mark()
         return [
@@ -178,10 +191,10 @@ class _Cutter:
     def end(self, choice: Doc) -> bool:
         """Say why a finished choice ended; tells whether that is news."""
         self.ended = True
-        word = "length" if self.cut else None if self._edit.max_tokens is not None else self._edit.finish
-        if word is None or choice.get("finish_reason") == word:
+        ending = self._edit.ending(cut=self.cut)
+        if ending is None or choice.get("finish_reason") == _FINISH[ending]:
             return False
-        choice["finish_reason"] = word
+        choice["finish_reason"] = _FINISH[ending]
         return True
 
     def _take(self, part: object, text: str) -> str:
@@ -249,6 +262,18 @@ def _speaks(chunk: Doc | None) -> bool:
         or any(obj(choice.get("delta")).get(key) for key in ("content", "tool_calls", "function_call"))
         for choice in _choices(chunk)
     )
+
+
+def _say(message: Doc, text: str, edit: Edit) -> None:
+    """Make a message or a delta say this, or refuse with it."""
+    if edit.finish == "refusal":
+        message["refusal"] = text
+        if "role" in message:
+            message["content"] = None
+        else:  # a later delta
+            message.pop("content", None)
+    else:
+        message["content"] = _with_text(message.get("content"), text)
 
 
 def _with_text(content: object, text: str) -> object:

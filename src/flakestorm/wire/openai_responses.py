@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls_openai_responses import RESPONSES_CALLS
 from flakestorm.wire.editing import edited
+from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_responses_edit import ARGUMENTS, ENDS, is_text, rewrite_body
 from flakestorm.wire.openai_responses_stream import ResponsesRewriter
-from flakestorm.wire.provider_errors import openai_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, string
-from flakestorm.wire.sse import events, looks_like_sse
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
 
@@ -24,7 +26,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 _TEXTS = ("input_text", "output_text", "text")
 
 
-class OpenAIResponses:
+class OpenAIResponses(OpenAI):
     """The `openai_responses` wire. It holds no state; one object serves every run."""
 
     name = "openai_responses"
@@ -41,10 +43,6 @@ class OpenAIResponses:
         continues = any(body.get(key) for key in ("previous_response_id", "conversation"))
         asks = isinstance(body.get("input"), str | list) or stored or continues
         return model if asks and (model or stored) else None
-
-    def recognises(self, call: Call) -> bool:
-        """Whether this is a POST to `.../responses` with a model, or a stored prompt, and something to answer."""
-        return self.model_of(call) is not None
 
     def asked(self, body: bytes) -> Asked:
         """Read a request body. What `previous_response_id` stands for is not in it, so such results have no name."""
@@ -74,22 +72,23 @@ class OpenAIResponses:
                     turns.append(Turn("tool", tool_results=(result,)))
             elif kind == "message" or (not kind and "role" in item):
                 turns.append(Turn(string(item.get("role")), _text(item.get("content"))))
-        offered = [tool for tool in objects(doc.get("tools")) if tool.get("type") in ("function", "custom")]
-        tools = tuple(name for tool in offered if (name := string(tool.get("name"))))
-        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools)
+        ours = [tool for tool in objects(doc.get("tools")) if tool.get("type") in ("function", "custom")]
+        tools, parameters = offered((tool, tool.get("parameters")) for tool in ours)
+        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
         return _said_stream(body) if looks_like_sse(body, stream=stream) else _said_whole(body)
 
-    def failure(self, failure: Failure, call: Call) -> Reply:
-        """The error OpenAI answers with."""
-        return openai_error(failure, model=self.model_of(call) or "this model", call=call)
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """An event of type `error`; no other follows it."""
+        error = self.error_object(failure, call)
+        return encode(dump({"type": "error", "sequence_number": after, "error": error}), name="error")
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_responses_edit`."""
         return edited(
-            reply,
+            recalled(reply, edit, RESPONSES_CALLS),
             edit,
             body=lambda data, change: rewrite_body(data, edit, change),
             events=lambda change: ResponsesRewriter(edit, change),

@@ -6,16 +6,18 @@ arguments stay a JSON prefix, which is what OpenAI itself sends when tokens run 
 
 A mapped text is the text of the first part that had any; the others are then empty. Where there was none, a message is
 put in before the first tool call. Annotations of a text that changed are left out, because they point into the old one.
+A text that is a refusal stands in parts of that kind (`openai_responses_refusal`).
 
-Reasoning, refusals, and the tools OpenAI runs itself are never touched.
+Reasoning, refusals of the model's own, and the tools OpenAI runs itself are never touched.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from flakestorm.wire.base import Edit
+from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change
+from flakestorm.wire.openai_responses_refusal import refuse
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, parse, string
 from flakestorm.wire.tokens import TokenMeter
 
@@ -39,7 +41,12 @@ ANSWERS = ("message", *ARGUMENTS)
 """The items an answer is made of: what is cut, and counted."""
 ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 """The events one of which is the last of a stream; they carry the whole response."""
-_STATUS = {"length": "incomplete", "stop": "completed"}
+_STATUS: dict[Finish, tuple[str, Doc | None]] = {  # and what is said of an answer that is incomplete
+    "length": ("incomplete", {"reason": "max_output_tokens"}),
+    "content_filter": ("incomplete", {"reason": "content_filter"}),
+    "stop": ("completed", None),
+    "refusal": ("completed", None),
+}
 _ANSWERED = ("completed", "complete", "incomplete")
 """Statuses of a response that is an answer: it is not still being made, and has not failed."""
 
@@ -69,6 +76,8 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     if doc is None or not isinstance(doc.get("output"), list) or doc.get("status", "completed") not in _ANSWERED:
         return body
     altered = edit.text is not None and say(doc, edit.text(text_of(doc)))
+    if altered and edit.finish == "refusal":
+        refuse(doc)
     limit = Limit(edit)
     altered |= shorten(doc, edit, limit)
     altered |= end(doc, edit, limit)
@@ -172,12 +181,13 @@ def cut_part(part: Doc, text: str) -> None:
 
 def end(response: Doc, edit: Edit, limit: Limit) -> bool:
     """Say how a response ended, and how much it was; tells whether that is news."""
-    word = "length" if limit.cut else None if edit.max_tokens is not None else edit.finish
+    ending = edit.ending(cut=limit.cut)
     altered = False
-    if word is not None and response.get("status") in _ANSWERED and response["status"] != _STATUS[word]:
-        response["status"] = _STATUS[word]
-        response["incomplete_details"] = {"reason": "max_output_tokens"} if word == "length" else None
-        altered = True
+    if ending is not None and response.get("status") in _ANSWERED:
+        status, details = _STATUS[ending]
+        news = details is not None and response.get("incomplete_details") != details
+        if altered := news or response["status"] != status:
+            response["status"], response["incomplete_details"] = status, details
     usage = obj(response.get("usage"))
     output = number(usage.get("output_tokens"))
     if not limit.cut or output is None:

@@ -24,6 +24,7 @@ from flakestorm.wire.openai_responses_edit import (
     say,
     shorten,
 )
+from flakestorm.wire.openai_responses_refusal import refuse, refuse_event
 from flakestorm.wire.shape import Doc, dump, items, number, obj, parse, string
 from flakestorm.wire.sse import Event, encode
 
@@ -82,7 +83,11 @@ class ResponsesRewriter:
     def end(self) -> Iterator[bytes]:
         """What was held back for its text, mapped."""
         held, self._held, self._holds = self._held, [], False
+        refuses = self._edit.finish == "refusal"
         for event, doc in self._mapped(held):
+            if refuses and self._new is not None and doc is not None and refuse_event(doc):
+                data = dump(doc)
+                event = Event(encode(data, name=doc["type"]), data, doc["type"])
             yield from self._trimmed(event, doc)
 
     # Mapping a text.
@@ -180,8 +185,8 @@ class ResponsesRewriter:
             doc["sequence_number"] = self._sequence = due
         if not altered:
             yield event.raw
-        elif event.name and event.name != doc["type"]:
-            yield encode(dump(doc), name=doc["type"])
+        elif event.name and (kind := string(doc.get("type"))) and event.name != kind:
+            yield encode(dump(doc), name=kind)
         else:
             yield redone(event, doc)
 
@@ -286,6 +291,8 @@ class ResponsesRewriter:
         response = obj(doc.get("response"))
         states = bool(response.get("output")) or not self._streamed  # some leave out in the end what they streamed
         altered = self._new is not None and states and say(response, self._new)
+        if altered and self._edit.finish == "refusal":
+            refuse(response)
         limit = Limit(self._edit)
         altered |= shorten(response, self._edit, limit)
         self._limit.cut |= limit.cut  # some say in the end what they never streamed

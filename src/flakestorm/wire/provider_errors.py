@@ -2,16 +2,32 @@
 
 One provider answers several protocols (chat, responses, embeddings) with the same errors, so they are spelled here
 once, as they were seen in the wild. `failure.message` and `failure.status` take the place of the provider's own.
+
+An error comes as a reply, or, where the stream has begun, as its last frame; what both say is made by one function.
 """
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Failure
+from flakestorm.wire.eventstream import encode
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
-from flakestorm.wire.shape import Doc
+from flakestorm.wire.shape import Doc, dump
 
-__all__ = ["aws_error", "google_error", "ollama_error", "openai_error"]
+__all__ = [
+    "aws_error",
+    "aws_error_message",
+    "google_error",
+    "google_error_object",
+    "is_azure",
+    "ollama_error",
+    "ollama_error_document",
+    "openai_blocked",
+    "openai_error",
+    "openai_error_object",
+]
 
 _OPENAI: dict[str, tuple[int, str, str, str | int | None]] = {
     # kind: status, message, type, code
@@ -36,6 +52,17 @@ _OPENAI: dict[str, tuple[int, str, str, str | int | None]] = {
     ),
     "timeout": (504, "Gateway timeout.", "cf_gateway_timeout", 504),
 }
+
+_OPENAI_BLOCKED = (
+    "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a "
+    "different prompt: https://platform.openai.com/docs/guides/reasoning#advice-on-prompting"
+)
+_AZURE_BLOCKED = (
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "
+    "your prompt and retry. To learn more about our content filtering policies please read our documentation: "
+    "https://go.microsoft.com/fwlink/?linkid=2198766"
+)
+_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 _GOOGLE: dict[str, tuple[int, str, str]] = {
     # kind: status, message, canonical code
@@ -85,11 +112,9 @@ _OLLAMA: dict[str, tuple[int, str]] = {
 
 def openai_error(failure: Failure, *, model: str, call: Call) -> Reply:
     """The error OpenAI answers with. `timeout` is its front end's 504, the others its API's own."""
-    usual_status, usual_message, kind, code = _OPENAI[failure.kind]
-    wait = _go_duration(failure.retry_after_ms or 0)
-    message = failure.message or usual_message.format(model=model, wait=wait)
     headers = [("x-request-id", f"req_{request_token(call)}"), *retry_headers(failure.retry_after_ms)]
     if failure.kind == "rate_limit":
+        wait = _go_duration(failure.retry_after_ms or 0)
         headers += [
             ("x-ratelimit-limit-requests", "500"),
             ("x-ratelimit-limit-tokens", "30000"),
@@ -98,8 +123,44 @@ def openai_error(failure: Failure, *, model: str, call: Call) -> Reply:
             ("x-ratelimit-reset-requests", wait),
             ("x-ratelimit-reset-tokens", "2s"),
         ]
-    error = {"message": message, "type": kind, "param": None, "code": code}
-    return error_reply(failure.status or usual_status, {"error": error}, *headers)
+    document = {"error": openai_error_object(failure, model=model)}
+    return error_reply(failure.status or _OPENAI[failure.kind][0], document, *headers)
+
+
+def openai_error_object(failure: Failure, *, model: str) -> Doc:
+    """What stands under `error`, in a document and in the event of a stream."""
+    _, usual_message, kind, code = _OPENAI[failure.kind]
+    wait = _go_duration(failure.retry_after_ms or 0)
+    message = failure.message or usual_message.format(model=model, wait=wait)
+    return {"message": message, "type": kind, "param": None, "code": code}
+
+
+def is_azure(url: str) -> bool:
+    """Whether this is the address of OpenAI's models at Azure, which has errors of its own."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # not a URL that anybody can reach
+        return False
+    return (parts.hostname or "").endswith(_AZURE_HOSTS) or "/openai/deployments/" in parts.path
+
+
+def openai_blocked(call: Call, message: str) -> Reply:
+    """The 400 for a prompt that a filter stops: of Azure where the URL is Azure's, else of OpenAI."""
+    headers = ("x-request-id", f"req_{request_token(call)}")
+    if not is_azure(call.url):
+        error: Doc = {"message": message or _OPENAI_BLOCKED, "type": "invalid_request_error", "param": None}
+        return error_reply(400, {"error": {**error, "code": "invalid_prompt"}}, headers)
+    safe = {"filtered": False, "severity": "safe"}
+    result = {
+        "hate": safe,
+        "jailbreak": {"filtered": True, "detected": True},
+        "self_harm": safe,
+        "sexual": safe,
+        "violence": safe,
+    }
+    error = {"message": message or _AZURE_BLOCKED, "type": None, "param": "prompt", "code": "content_filter"}
+    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": result}
+    return error_reply(400, {"error": {**error, "status": 400, "innererror": inner}}, headers)
 
 
 def google_error(failure: Failure, *, model: str, call: Call, listed: bool = False) -> Reply:
@@ -108,9 +169,19 @@ def google_error(failure: Failure, *, model: str, call: Call, listed: bool = Fal
     Args:
         listed: the answer would have been a JSON array, so the error is the one element of such an array.
     """
+    error = google_error_object(failure, model=model)
+    document: Doc = {"error": error}
+    return error_reply(error["code"], [document] if listed else document, ("server", "scaffolding on HTTPServer2"))
+
+
+def google_error_object(failure: Failure, *, model: str) -> Doc:
+    """What stands under `error`, in a document and in the event of a stream."""
     usual_status, usual_message, code = _GOOGLE[failure.kind]
-    status = failure.status or usual_status
-    error: Doc = {"code": status, "message": failure.message or usual_message, "status": code}
+    error: Doc = {
+        "code": failure.status or usual_status,
+        "message": failure.message or usual_message,
+        "status": code,
+    }
     details: list[Doc] = []
     if failure.kind == "rate_limit":
         violation = {
@@ -125,8 +196,7 @@ def google_error(failure: Failure, *, model: str, call: Call, listed: bool = Fal
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait})
     if details:
         error["details"] = details
-    document: Doc = {"error": error}
-    return error_reply(status, [document] if listed else document, ("server", "scaffolding on HTTPServer2"))
+    return error
 
 
 def aws_error(failure: Failure, *, call: Call) -> Reply:
@@ -142,11 +212,26 @@ def aws_error(failure: Failure, *, call: Call) -> Reply:
     return error_reply(failure.status or usual_status, {"message": failure.message or usual_message}, *headers)
 
 
+def aws_error_message(failure: Failure) -> bytes:
+    """The same as a message of an event stream, in which exceptions begin with a small letter."""
+    _, usual_message, exception = _AWS[failure.kind]
+    headers = {
+        ":exception-type": exception[0].lower() + exception[1:],
+        ":content-type": "application/json",
+        ":message-type": "exception",
+    }
+    return encode(dump({"message": failure.message or usual_message}), headers)
+
+
 def ollama_error(failure: Failure) -> Reply:
     """The error Ollama answers with: one line of text in a document."""
-    usual_status, usual_message = _OLLAMA[failure.kind]
     headers = retry_headers(failure.retry_after_ms)
-    return error_reply(failure.status or usual_status, {"error": failure.message or usual_message}, *headers)
+    return error_reply(failure.status or _OLLAMA[failure.kind][0], ollama_error_document(failure), *headers)
+
+
+def ollama_error_document(failure: Failure) -> Doc:
+    """The same as a document, which in a stream is a line."""
+    return {"error": failure.message or _OLLAMA[failure.kind][1]}
 
 
 def _go_duration(duration_ms: int) -> str:

@@ -82,6 +82,10 @@ class Result:
 class Dialect(Protocol):
     """What one protocol says about results. Fulfilled by the modules `results_*` of this room."""
 
+    def holds(self, body: bytes, /) -> bool:
+        """Whether a request may hold results. Most do not, and need not be read; JSON is taken to escape no letter."""
+        ...
+
     def find(self, doc: Doc, /) -> Sequence[Found]:
         """The results of tools that the agent runs, in conversation order; what does not fit is passed over."""
         ...

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from flakestorm.wire.results import Found, Told, one_text, texts
 from flakestorm.wire.shape import Doc, items, obj, string
 
-__all__ = ["find", "spell"]
+__all__ = ["find", "holds", "spell"]
+
+
+def holds(body: bytes) -> bool:
+    """Whether a request may hold results, told without reading it."""
+    return b'"tool_result"' in body
 
 
 def find(doc: Doc) -> Sequence[Found]:

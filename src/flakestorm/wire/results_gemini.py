@@ -12,10 +12,15 @@ from collections.abc import Mapping, Sequence
 from flakestorm.wire.results import Found, Told
 from flakestorm.wire.shape import Doc, dump, items, obj, parse, string
 
-__all__ = ["find", "spell"]
+__all__ = ["find", "holds", "spell"]
 
 _RESPONSES = ("functionResponse", "function_response")
 _CALLS = ("functionCall", "function_call")
+
+
+def holds(body: bytes) -> bool:
+    """Whether a request may hold results, told without reading it."""
+    return b'"functionResponse"' in body or b'"function_response"' in body
 
 
 def find(doc: Doc) -> Sequence[Found]:

@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from flakestorm.wire.results import Found, Told
 from flakestorm.wire.shape import Doc, dump, items, obj, objects, string
 
-__all__ = ["find", "spell"]
+__all__ = ["find", "holds", "spell"]
 
 _Call = tuple[str, str, str]  # id, tool, arguments
+
+
+def holds(body: bytes) -> bool:
+    """Whether a request may hold results, told without reading it."""
+    return b'"tool"' in body
 
 
 def find(doc: Doc) -> Sequence[Found]:

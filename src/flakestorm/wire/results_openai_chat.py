@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from flakestorm.wire.results import Found, Told, one_text, texts
 from flakestorm.wire.shape import Doc, items, obj, objects, string
 
-__all__ = ["find", "spell"]
+__all__ = ["find", "holds", "spell"]
+
+
+_ROLE = re.compile(rb'"role"\s*:\s*"function"')
+
+
+def holds(body: bytes) -> bool:
+    """Whether a request may hold results, told without reading it. Tools on offer are of type `function` too."""
+    return b'"tool"' in body or (b'"function"' in body and _ROLE.search(body) is not None)
 
 
 def find(doc: Doc) -> Sequence[Found]:

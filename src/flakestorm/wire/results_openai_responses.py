@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from flakestorm.wire.results import Found, Told, one_text, texts
 from flakestorm.wire.shape import Doc, items, string
 
-__all__ = ["find", "spell"]
+__all__ = ["find", "holds", "spell"]
 
 _OUTPUTS = (
     "function_call_output",
@@ -21,6 +21,11 @@ _OUTPUTS = (
     "local_shell_call_output",
     "apply_patch_call_output",
 )
+
+
+def holds(body: bytes) -> bool:
+    """Whether a request may hold results, told without reading it."""
+    return b'_call_output"' in body
 
 
 def find(doc: Doc) -> Sequence[Found]:

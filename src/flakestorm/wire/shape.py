@@ -8,12 +8,12 @@ without a check at every step and never raise.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
-from pydantic_core import from_json
 
-__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "parse", "parse_prefix", "string"]
+__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "offered", "parse", "parse_prefix", "string"]
 
 Doc = dict[str, Any]
 """A JSON object."""
@@ -30,6 +30,8 @@ def parse(data: bytes) -> Doc | None:
 
 def parse_prefix(text: str) -> Doc:
     """The members of a JSON object that are complete in this first part of its text."""
+    from pydantic_core import from_json  # few replies are cut inside a document, and it is slow to import
+
     try:
         return obj(from_json(text, allow_partial=True))
     except ValueError:
@@ -62,6 +64,16 @@ def objects(value: object) -> list[Doc]:
 def string(value: object) -> str:
     """The value if it is a string."""
     return value if isinstance(value, str) else ""
+
+
+def offered(tools: Iterable[tuple[Doc, object]]) -> tuple[tuple[str, ...], dict[str, Doc]]:
+    """The names of tools, and under them the JSON Schema of their arguments.
+
+    Args:
+        tools: the object that names the tool, and what is said of its arguments, None where nothing is.
+    """
+    named = [(name, schema) for tool, schema in tools if (name := string(tool.get("name")))]
+    return tuple(name for name, _ in named), {name: schema for name, schema in named if isinstance(schema, dict)}
 
 
 def number(value: object) -> int | None:

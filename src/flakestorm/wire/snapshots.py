@@ -16,11 +16,11 @@ Parts of other kinds (thoughts, images, code that the provider ran) are never to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from flakestorm.wire.base import Edit
+from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change, spread
 from flakestorm.wire.frames import Frame
 from flakestorm.wire.shape import Doc, dump, parse, parse_prefix, string
@@ -28,8 +28,6 @@ from flakestorm.wire.sse import Event
 from flakestorm.wire.tokens import TokenMeter
 
 __all__ = ["Answer", "Answers", "Part", "SnapshotRewriter", "rewrite_whole"]
-
-Word = Literal["length", "stop"]
 
 
 @dataclass(slots=True, eq=False)
@@ -95,8 +93,15 @@ class Answer(Protocol):
 class Answers(Protocol):
     """What a wire knows about its documents."""
 
-    words: dict[Word, str]
-    """The provider's words for the two ways to end."""
+    @property
+    def words(self) -> Mapping[Finish, str]:
+        """The provider's words for the ways to end; a way that it does not have is left out."""
+        ...
+
+    @property
+    def malformed(self) -> str | None:
+        """Its word for an answer that asked for a tool in a way nobody could read; None if that becomes text."""
+        ...
 
     def __call__(self, doc: Doc) -> Sequence[Answer]:
         """The answers in a document; none in one that is no reply."""
@@ -201,7 +206,7 @@ class SnapshotRewriter:
 class _Cutter:
     """Cuts one answer, over as many documents as it comes in."""
 
-    def __init__(self, edit: Edit, words: dict[Word, str]) -> None:
+    def __init__(self, edit: Edit, words: Mapping[Finish, str]) -> None:
         self._edit, self._words = edit, words
         self.meter = TokenMeter(edit.max_tokens)
         self.cut = False
@@ -224,10 +229,10 @@ class _Cutter:
 
     def end(self, answer: Answer) -> bool:
         """Say why a finished answer ended; tells whether that is news."""
-        word = "length" if self.cut else None if self._edit.max_tokens is not None else self._edit.finish
-        if word is None or answer.finish == self._words[word]:
+        ending = self._edit.ending(cut=self.cut)
+        if ending is None or answer.finish == self._words[ending]:
             return False
-        answer.finish = self._words[word]
+        answer.finish = self._words[ending]
         return True
 
     def _fits(self, part: Part) -> bool:

@@ -8,14 +8,16 @@ of the values to change are found in its bytes, and only those bytes are replace
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import cast
 
 import orjson
 
 from flakestorm.wire.shape import dump
 
-__all__ = ["Path", "with_members"]
+__all__ = ["Edit", "Path", "edited", "elements", "span", "spliced", "with_members"]
 
 Path = tuple[str | int, ...]
 """Where a value stands in a document: member names and array indexes, from the outside in."""
@@ -27,7 +29,10 @@ _SPACE = re.compile(rb"[ \t\r\n]*")
 _OPENING, _CLOSING = b"{[", b"}]"
 _QUOTE, _ESCAPE = b'"\\'
 
-_Edit = tuple[int, int, bytes]  # start, end, new bytes
+_NOTHING: Mapping[Path, object] = MappingProxyType({})
+
+Edit = tuple[int, int, bytes]
+"""Bytes to put in place of others: where those start, where they end, and the new ones."""
 
 
 @dataclass(slots=True)
@@ -55,17 +60,117 @@ def with_members(document: bytes, changes: Mapping[Path, Mapping[str, object]]) 
         for step in path:
             wish = wish.below.setdefault(step, _Wish())
         wish.members = members
-    edits: list[_Edit] = []
+    edits: list[Edit] = []
     _walk(document, _space(document, 0), root, edits)
+    return spliced(document, edits)
+
+
+def spliced(document: bytes, edits: Iterable[Edit]) -> bytes:
+    """The document with these edits made; they do not overlap, and those at one place stand in the order given."""
     parts: list[bytes] = []
     done = 0
-    for start, end, text in sorted(edits):
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
         parts += (document[done:start], text)
         done = end
     return b"".join((*parts, document[done:]))
 
 
-def _walk(document: bytes, at: int, wish: _Wish, edits: list[_Edit]) -> int:
+def span(document: bytes, path: Path) -> tuple[int, int]:
+    """Where a value stands: its first byte, and the one behind its last. Of members of one name the last counts.
+
+    Args:
+        document: a JSON document that a parser has accepted.
+        path: to the value.
+
+    Raises:
+        LookupError: the path leads nowhere.
+    """
+    at = _space(document, 0)
+    for step in path:
+        inside = [start for name, start, _ in _parts(document, at) if name == step]
+        if not inside:
+            raise LookupError(f"there is no {step!r} in the value at byte {at}")
+        at = inside[-1]
+    return at, _end(document, at)
+
+
+def elements(document: bytes, path: Path) -> list[tuple[int, int]]:
+    """Where the elements of an array stand, in order.
+
+    Raises:
+        LookupError: the path leads nowhere, or to something that is not an array.
+    """
+    at, _ = span(document, path)
+    if document[at : at + 1] != b"[":
+        raise LookupError(f"there is no array at byte {at}")
+    return [(start, end) for _, start, end in _parts(document, at)]
+
+
+def _parts(document: bytes, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """The members of the object, or elements of the array, that starts here: name or index, start and end."""
+    opening, index = document[at : at + 1], 0
+    if opening not in (b"{", b"["):
+        return
+    here = _space(document, at + 1)
+    while document[here] not in _CLOSING:
+        name: str | int = index
+        if opening == b"{":
+            end = _end(document, here)
+            name, here = orjson.loads(document[here:end]), _space(document, _space(document, end) + 1)  # past the colon
+        end = _end(document, here)
+        yield name, here, end
+        here, index = _next(document, end), index + 1
+
+
+def edited(document: bytes, *, values: Mapping[Path, object] = _NOTHING, without: Collection[Path] = ()) -> bytes:
+    """The document with some of its values replaced and some of its members gone; every other byte stays as it is.
+
+    Args:
+        document: a JSON document that a parser has accepted.
+        values: new values, by the paths of the old ones; `()` is the whole document. Of members that are there twice,
+            both are replaced.
+        without: paths of members of objects that go, each with the comma that parted it from its neighbour.
+
+    A path that leads nowhere changes nothing.
+    """
+    paths = {*values, *without}
+    on_the_way = {path[:length] for path in paths for length in range(len(path))}
+    start = _space(document, 0)
+    text, end = _rewritten(document, start, (), values, without, on_the_way)
+    return document[:start] + text + document[end:]
+
+
+def _rewritten(
+    document: bytes,
+    at: int,
+    path: Path,
+    values: Mapping[Path, object],
+    without: Collection[Path],
+    on_the_way: Collection[Path],
+) -> tuple[bytes, int]:
+    """The value that starts here as it is to be, and where it ended."""
+    if path in values:
+        return dump(values[path]), _end(document, at)
+    if path not in on_the_way or document[at] not in _OPENING:
+        end = _end(document, at)
+        return document[at:end], end
+    members = document[at] == _OPENING[0]
+    kept: list[bytes] = []
+    first = done = here = _space(document, at + 1)  # done: how far the document has been taken over
+    index = 0
+    while document[here] not in _CLOSING:
+        start, step = here, cast("str | int", index)
+        if members:
+            end = _end(document, here)
+            step, start = orjson.loads(document[here:end]), _space(document, _space(document, end) + 1)
+        text, end = _rewritten(document, start, (*path, step), values, without, on_the_way)
+        if not members or (*path, step) not in without:
+            kept += (document[done:here] if kept else document[at:first], document[here:start], text)
+        done, here, index = end, _next(document, end), index + 1
+    return b"".join(kept or [document[at:first]]) + document[done : here + 1], here + 1
+
+
+def _walk(document: bytes, at: int, wish: _Wish, edits: list[Edit]) -> int:
     """Collect what is to be changed in the value that starts here; where the value ends."""
     opening = document[at : at + 1]
     if opening == b"{":
@@ -75,16 +180,16 @@ def _walk(document: bytes, at: int, wish: _Wish, edits: list[_Edit]) -> int:
     raise LookupError(f"there is nothing to set a member of at byte {at}")
 
 
-def _object(document: bytes, at: int, wish: _Wish, edits: list[_Edit]) -> int:
+def _object(document: bytes, at: int, wish: _Wish, edits: list[Edit]) -> int:
     found: dict[str | int, tuple[int, int]] = {}
-    below: dict[str | int, list[_Edit] | LookupError] = {}
+    below: dict[str | int, list[Edit] | LookupError] = {}
     inside, here = at + 1, _space(document, at + 1)  # where the next member would be added, and where to read on
     while document[here] not in _CLOSING:
         end = _end(document, here)
         name = orjson.loads(document[here:end])
         start = _space(document, _space(document, end) + 1)  # over the colon
         if name in wish.below and name not in wish.members:
-            changes: list[_Edit] = []
+            changes: list[Edit] = []
             below[name] = changes
             try:
                 inside = _walk(document, start, wish.below[name], changes)
@@ -111,7 +216,7 @@ def _object(document: bytes, at: int, wish: _Wish, edits: list[_Edit]) -> int:
     return here + 1
 
 
-def _array(document: bytes, at: int, wish: _Wish, edits: list[_Edit]) -> int:
+def _array(document: bytes, at: int, wish: _Wish, edits: list[Edit]) -> int:
     here, index = _space(document, at + 1), 0
     while document[here] not in _CLOSING:
         below = wish.below.get(index)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agents_support import FakeBoundary, FakeLine, config, serving, talking
+from agents_support import FakeBoundary, FakeChannel, FakeLine, config, serving, talking
 from flakestorm.agents import http
 from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.ready import free_port
@@ -361,3 +361,23 @@ async def test_asking_before_starting_is_misuse() -> None:
     with pytest.raises(Misuse, match="start"):
         await agent.ask("x", LINE)
     await agent.close()
+
+
+async def test_an_agent_behind_a_standing_gateway_serves_one_run_at_a_time() -> None:
+    boundary = FakeBoundary()
+    boundary.shared = FakeChannel(0)
+    bound: list[str | None] = []
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        assert boundary.shared is not None
+        bound.append(boundary.shared.bound)
+        return web.json_response({"output": "ok"})
+
+    async with serving(handler) as url:
+        agent = HttpAgent(config(Path(), endpoint=url), boundary, concurrency=3)
+        await agent.start()
+        try:
+            await asyncio.gather(*(agent.ask("hello", FakeLine(f"r-{n}")) for n in range(3)))
+        finally:
+            await agent.close()
+    assert sorted(map(str, bound)) == boundary.shared.runs == ["r-0", "r-1", "r-2"]

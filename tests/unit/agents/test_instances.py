@@ -50,6 +50,15 @@ def told(answer: Answer) -> dict[str, Any]:
     return dict(json.loads(answer.output))
 
 
+async def test_an_instance_that_is_still_at_work_is_not_used_again(tmp_path: Path) -> None:
+    async with Launched(tmp_path) as launched:
+        first = told(await launched.ask("a"))
+        launched.boundary.channels[0].quiet = False
+        second = told(await launched.ask("b"))
+    assert first["pid"] != second["pid"]
+    assert [channel.runs for channel in launched.boundary.channels] == [["r-1"], ["r-2"]]
+
+
 async def test_an_instance_is_launched_once_and_reused(tmp_path: Path) -> None:
     async with Launched(tmp_path) as launched:
         first, second = told(await launched.ask("a")), told(await launched.ask("b"))

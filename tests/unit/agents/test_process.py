@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,28 @@ async def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None
         orphan = await lines.next()
         assert await ended(program) == 0
         assert await lines.broken(orphan)
+
+
+@pytest.mark.parametrize("how", ["ends", "is stopped", "is killed"])
+async def test_what_went_into_a_session_of_its_own_ends_with_it(tmp_path: Path, how: str) -> None:
+    async with lifelines() as lines:
+        hold = HOLD.format(port=lines.port)
+        code = (
+            f"import subprocess, sys, socket\n"
+            f"subprocess.Popen([sys.executable, '-c', {hold!r}], start_new_session=True, stdout=subprocess.DEVNULL)\n"
+            f"socket.create_connection(('127.0.0.1', {lines.port})).recv(1)"
+        )
+        program = python(code, tmp_path, env={"FLAKESTORM_RUN": secrets.token_urlsafe()})
+        family = [await lines.next(), await lines.next()]
+        if how == "is stopped":
+            await program.stop()
+        elif how == "is killed":
+            program.kill()
+        else:
+            os.kill(program.pid, 15)
+        await ended(program)
+        for member in family:
+            assert await lines.broken(member)
 
 
 async def test_output_held_open_from_outside_the_group_does_not_hold_up_the_end(tmp_path: Path) -> None:

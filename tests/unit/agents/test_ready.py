@@ -11,7 +11,6 @@ from aiohttp import web
 from agents_support import serving
 from flakestorm.agents.process import Program
 from flakestorm.agents.ready import address, free_port, listening, until_ready
-from flakestorm.agents.session import new_session
 from flakestorm.errors import AgentUnreachable, ConfigError
 
 
@@ -50,10 +49,10 @@ async def test_a_url_is_ready_once_it_answers_below_500(tmp_path: Path) -> None:
     async def handler(request: web.BaseRequest) -> web.Response:
         return web.Response(status=answers.pop(0))
 
-    async with serving(handler) as url, new_session() as session:
+    async with serving(handler) as url:
         agent = program("import sys; open(sys.argv[0]) if 0 else __import__('threading').Event().wait()", tmp_path)
         try:
-            await until_ready(agent, f"{url}/health", url, session, limit_s=20)
+            await until_ready(agent, f"{url}/health", url, limit_s=20)
         finally:
             agent.kill()
             await agent.wait()
@@ -68,9 +67,8 @@ async def test_an_agent_that_does_not_get_ready_says_what_was_missing(tmp_path: 
     code = "import threading; print('loading the model', flush=True); threading.Event().wait()"
     agent = program(code, tmp_path)
     try:
-        async with new_session() as session:
-            with pytest.raises(AgentUnreachable, match=r"not ready within 0\.3 s: .*" + str(port)):
-                await until_ready(agent, ready, url, session, limit_s=0.3)
+        with pytest.raises(AgentUnreachable, match=r"not ready within 0\.3 s: .*" + str(port)):
+            await until_ready(agent, ready, url, limit_s=0.3)
     finally:
         agent.kill()
         await agent.wait()
@@ -78,6 +76,5 @@ async def test_an_agent_that_does_not_get_ready_says_what_was_missing(tmp_path: 
 
 async def test_an_agent_that_ends_before_it_is_ready_shows_its_last_lines(tmp_path: Path) -> None:
     agent = program("raise SystemExit('no model configured')", tmp_path)
-    async with new_session() as session:
-        with pytest.raises(AgentUnreachable, match=r"ended before it was ready: it exited with code 1.*\n.*no model"):
-            await until_ready(agent, None, f"http://127.0.0.1:{free_port()}/", session, limit_s=20)
+    with pytest.raises(AgentUnreachable, match=r"ended before it was ready: it exited with code 1.*\n.*no model"):
+        await until_ready(agent, None, f"http://127.0.0.1:{free_port()}/", limit_s=20)

@@ -17,7 +17,7 @@ TEXTS = st.text(st.characters(exclude_categories=()))  # half surrogate pairs in
 
 
 def template(text: str | None, **more: object) -> RequestTemplate:
-    return RequestTemplate(Agent(endpoint="http://a/", request_template=text, **more))
+    return RequestTemplate(Agent.of({"endpoint": "http://a/", "request_template": text, **more}))
 
 
 def test_without_a_template_the_input_is_sent_as_input() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agents_support import FakeBoundary, FakeLine, config
-from flakestorm.agents.loading import importing_from
 from flakestorm.agents.python import PythonAgent
 from flakestorm.agents.tools import hold_tools
 from flakestorm.boundary.hub import Hub
 from flakestorm.boundary.session import Crossing
+from flakestorm.core.loading import importing_from
 from flakestorm.core.pipeline import chain
 from flakestorm.errors import AgentUnreachable, ConfigError
 from inprocess_support import Watcher

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from flakestorm.boundary.channel import SHIM, open_channel
 from flakestorm.boundary.gateway import Gateway
+from flakestorm.boundary.intercept import interception
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.pipeline import chain
 from flakestorm.errors import Misuse
+from tls_support import Private
 
 
 @pytest.fixture
@@ -29,6 +32,7 @@ async def test_the_environment(gateway: Gateway) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         assert env[name] == f"http://x:{channel.token}@127.0.0.1:{gateway.port}"
     assert env["NO_PROXY"] == env["no_proxy"] == ""
+    assert env["NODE_USE_ENV_PROXY"] == "1"
     assert env["PYTHONPATH"] == os.pathsep.join((str(SHIM), "/a"))
     assert (SHIM / "sitecustomize.py").is_file()
 
@@ -70,3 +74,41 @@ async def test_mcp_servers_are_led_through_the_gateway(gateway: Gateway) -> None
     root = channel.env["FLAKESTORM_GATEWAY"]
     assert channel.env["FLAKESTORM_MCP_FAR"] == f"{root}/p/mcp-far/mcp"
     assert channel.env["FLAKESTORM_MCP_NEAR"].endswith(f" --gateway {root} --name near -- npx server")
+
+
+async def test_what_the_variables_said_before_is_how_the_gateway_goes_on(gateway: Gateway) -> None:
+    caller = {
+        "HTTPS_PROXY": "http://corp:3128",
+        "NO_PROXY": "in.corp",
+        "ALL_PROXY": "http://all",
+        "SSL_CERT_FILE": "/c",
+    }
+    channel = open_channel(gateway, {"SSL_CERT_FILE": "/own"}, caller)
+    outward = channel._passage.outward
+    assert (outward.proxies.http, outward.proxies.https) == ("http://all", "http://corp:3128")
+    assert outward.proxies.exempt == "in.corp"
+    assert outward.trust.places == ("/own",)
+    assert (
+        channel.env["ALL_PROXY"]
+        == channel.env["all_proxy"]
+        == channel.env["HTTPS_PROXY"]
+        == gateway.proxy(channel._passage)
+    )
+    assert "SSL_CERT_FILE" not in channel.env  # nothing is intercepted, so nobody else is to be trusted
+    assert "ALL_PROXY" not in open_channel(gateway, {}, {}).env
+
+
+async def test_where_tls_is_intercepted_the_agent_is_told_whom_to_trust(tmp_path: Path) -> None:
+    private = Private(tmp_path)
+    gateway = Gateway(interception=interception())
+    await gateway.start()
+    try:
+        env = open_channel(gateway, {}, {"REQUESTS_CA_BUNDLE": private.file}).env
+        bundles = {
+            env[name] for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+        }
+        (bundle,) = bundles
+        assert private.pem in Path(bundle).read_text()
+    finally:
+        await gateway.close()
+    assert not Path(bundle).exists()

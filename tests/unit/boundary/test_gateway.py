@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
+import httpx
 import pytest
 
 from flakestorm.boundary import upload
@@ -14,7 +15,7 @@ from flakestorm.boundary.session import Crossing
 from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep, Tap, header
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed, Misuse
-from gateway_support import Held, held
+from gateway_support import Held, Watch, held
 from upstream import HANG_UP, Canned, Gate, Request, Upstream, document, redirect, text
 
 
@@ -356,6 +357,9 @@ async def test_websockets_are_refused_by_name(gate: Held, up: Upstream) -> None:
     assert "501" in head.split("\r\n")[0]
     assert b"websocket" in body
     assert up.count() == 0
+    (seen,) = gate.watch.seen
+    assert seen.reply is not None
+    assert (seen.call.url, seen.reply.status, await seen.over()) == (f"{up.url}/ok", 501, "eof")
 
 
 @pytest.mark.parametrize(("how", "status"), [("timeout", 504), ("refused", 502)])
@@ -413,6 +417,38 @@ async def test_a_sleep_ends_with_the_clients_patience(up: Upstream) -> None:
 async def test_a_senseless_patience_is_none(gate: Held, value: str) -> None:
     await ask(gate, "GET", "/ok", f"x-flakestorm-patience-ms: {value}")
     assert gate.watch.seen[0].call.patience_s is None
+
+
+@pytest.mark.parametrize(
+    "said", ["x-stainless-read-timeout: 600.0", "X-Stainless-Timeout: 600", "X-Server-Timeout: 600"]
+)
+async def test_sdks_say_how_long_they_wait(up: Upstream, said: str) -> None:
+    def slow(call: Call) -> Flow:
+        assert call.patience_s == 600.0
+        yield Sleep(3600)
+        return (yield call)  # type: ignore[return-value]
+
+    async with held(slow, OPENAI_BASE_URL=up.url) as gate:
+        head, _ = await ask(gate, "GET", "/ok", said)
+    assert "504" in head.split("\r\n")[0]
+    assert up.count() == 0
+
+
+async def test_a_client_that_cannot_be_told_leaves_by_itself(up: Upstream) -> None:
+    left = asyncio.Event()
+
+    def slow(call: Call) -> Flow:
+        try:
+            yield Sleep(3600)
+        finally:
+            left.set()
+        return (yield call)  # type: ignore[return-value]
+
+    async with held(slow, OPENAI_BASE_URL=up.url) as gate:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ask(gate, "GET", "/ok", "x-stainless-timeout: 0.05"), 0.05)
+        await asyncio.wait_for(left.wait(), 10)
+    assert up.count() == 0
 
 
 async def test_a_stage_that_fails_is_said_and_not_blamed_on_the_world(
@@ -515,3 +551,26 @@ async def test_echoes_of_any_request_body(gate: Held, up: Upstream) -> None:
     for size in (0, 1, 70_000, 3_000_000):
         _, body = await ask(gate, "POST", "/echo", body=b"z" * size)
         assert json.loads(body) == {"length": size}
+
+
+async def test_a_lent_port_is_accepted_on_elsewhere_until_it_is_resumed(up: Upstream) -> None:
+    up.reply("/ok", text("fine"))
+    async with held(OPENAI_BASE_URL=up.url) as here:
+        url = f"{here.channel.env['OPENAI_BASE_URL']}/ok"
+        async with httpx.AsyncClient(trust_env=False) as client:
+            assert (await client.get(url)).text == "fine"  # and the connection stays open
+            other, watch = Gateway(), Watch()
+            await other.start(listener=await here.gateway.lend())
+            passage = other.admit(here.channel.token)
+            passage.upstreams = here.channel.passage.upstreams
+            with passage.bind(Crossing("r-2", chain(watch))):
+                assert (await client.get(url)).text == "fine"
+            await other.close()
+            await here.gateway.resume()
+            assert (await client.get(url)).text == "fine"
+    assert (len(here.watch.seen), len(watch.seen)) == (2, 1)
+
+
+async def test_a_gateway_that_does_not_stand_has_nothing_to_lend() -> None:
+    with pytest.raises(Misuse, match="start"):
+        await Gateway().lend()

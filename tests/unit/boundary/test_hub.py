@@ -4,12 +4,14 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 
 from flakestorm.boundary.hub import Hub
 from flakestorm.core.call import Call
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.engine.ports import Boundary
 from gateway_support import Watch
@@ -136,3 +138,16 @@ def test_the_gateway_is_not_imported_before_something_is_launched() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_where_the_extra_is_installed_the_gateway_looks_into_tunnels() -> None:
+    hub = Hub(environ={})
+    bundle = Path((await hub.channel({})).env["SSL_CERT_FILE"])
+    assert "BEGIN CERTIFICATE" in bundle.read_text()
+    await hub.close()
+    assert not bundle.exists()
+
+
+def test_a_line_keeps_the_clock_it_is_given() -> None:
+    clock = Clock(lambda: 0.0)
+    assert Hub(environ={}).line("r-1", chain(), clock).clock is clock

@@ -6,12 +6,17 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from flakestorm.boundary.live import Live, LiveBody, end_to_end
+from flakestorm.boundary.outward import Outward, Proxies
+from flakestorm.boundary.trust import Trust
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.errors import CallFailed
+from proxy_support import forward_proxy
+from tls_support import Private
 from upstream import HANG_UP, RESET, Canned, Gate, Upstream, document, redirect, text
 
 
@@ -148,6 +153,13 @@ async def test_what_is_no_http_is_a_reset(live: Live, answer: bytes) -> None:
     assert failed.value.how == "reset"
 
 
+async def test_an_upstream_of_http_2_only_is_named_as_such(live: Live) -> None:
+    settings = b"\0\0\x12\4\0\0\0\0\0\0\3\0\0\0\x64\0\4\0\1\0\0\0\2\0\0\0\0"
+    async with wire(settings) as up:
+        with pytest.raises(CallFailed, match=r"did not answer in HTTP/1\.1, and HTTP/2 is not supported"):
+            await live.send(Call("GET", f"{up.url}/"))
+
+
 async def test_giving_up_while_waiting_drops_the_connection(live: Live) -> None:
     async with wire() as up:
         asking = asyncio.create_task(live.send(Call("GET", f"{up.url}/")))
@@ -276,3 +288,101 @@ def test_hop_by_hop_fields_do_not_cross() -> None:
     kept = (("Host", "up"), ("X-Kept", "1"), ("x-kept", "2"), ("X-Latin", "é"), ("X-Utf", "é"))
     assert end_to_end(raw, host="up") == kept
     assert end_to_end(((b"Host", b"gw"),)) == (("Host", "gw"),)
+
+
+async def test_fields_whose_names_differ_in_case_only_all_arrive(live: Live) -> None:
+    async with wire(OK, OK) as up:
+        fields = (("X-A", "1"), ("x-a", "2"), ("X-a", "3"))
+        for body in (b"", bytes(600_000)):  # either way of sending
+            await live.send(Call("POST", f"{up.url}/", fields, body))
+    for request in [request for connection in up.got for request in connection]:
+        said = [line.partition(b": ") for line in request.partition(b"\r\n\r\n")[0].split(b"\r\n")]
+        assert [value for name, _, value in said if name.lower() == b"x-a"] == [b"1", b"2", b"3"]
+
+
+@asynccontextmanager
+async def reaching(outward: Outward) -> AsyncIterator[Live]:
+    live = Live(outward)
+    try:
+        yield live
+    finally:
+        await live.close()
+
+
+@pytest.mark.parametrize("body", [b"hi", bytes(600_000)])
+async def test_a_private_authority_is_honoured(tmp_path: Path, body: bytes) -> None:
+    private = Private(tmp_path)
+    with Upstream(tls=private.server()) as up:
+        up.reply("/ok", text("fine"))
+        call = Call("POST", f"{up.url}/ok", (), body)
+        async with reaching(Outward(Trust((private.file,)))) as live:
+            assert await whole(await live.send(call)) == b"fine"
+        async with reaching(Outward()) as live:
+            with pytest.raises(CallFailed, match="unable to get local issuer certificate") as failed:
+                await live.send(call)
+        assert failed.value.how == "refused"
+        assert up.count() == 1
+
+
+async def test_a_bundle_without_a_certificate_is_named(tmp_path: Path) -> None:
+    missing = str(tmp_path / "gone.pem")
+    with Upstream(tls=Private(tmp_path).server()) as up:
+        async with reaching(Outward(Trust((missing,)))) as live:
+            with pytest.raises(CallFailed, match=r"No certificate was found in .*gone\.pem"):
+                await live.send(Call("GET", up.url))
+
+
+@pytest.mark.parametrize("body", [b"hi", bytes(600_000)])
+async def test_plain_requests_go_through_the_proxy_whole(body: bytes) -> None:
+    with Upstream() as up:
+        up.reply("/ok", text("fine"))
+        async with forward_proxy(up.port) as proxied:
+            proxies = Proxies(http=proxied.url.replace("//", "//me:pw@"), exempt="direct.test")
+            async with reaching(Outward(proxies=proxies)) as live:
+                headers = (("Host", "api.test"), ("Proxy-Authorization", "of the gateway"))
+                reply = await live.send(Call("POST", "http://api.test/ok?q=1", headers, body))
+                assert await whole(reply) == b"fine"
+                with pytest.raises(CallFailed, match=r"http://direct\.test:1 cannot be reached"):
+                    await live.send(Call("GET", "http://direct.test:1/ok"))
+        (head,) = proxied.heads
+        assert head[0] == "POST http://api.test/ok?q=1 HTTP/1.1"
+        assert [line for line in head if line.startswith("Proxy-Auth")] == ["Proxy-Authorization: Basic bWU6cHc="]
+        assert up.requests[0].body == body
+
+
+@pytest.mark.parametrize("body", [b"hi", bytes(600_000)])
+async def test_tls_goes_through_the_proxy_and_stays_tls(tmp_path: Path, body: bytes) -> None:
+    private = Private(tmp_path)
+    with Upstream(tls=private.server("api.test")) as up:
+        up.reply("/ok", text("fine"))
+        async with forward_proxy(up.port) as proxied:
+            proxies = Proxies(https=proxied.url.replace("//", "//me:pw@"))
+            async with reaching(Outward(Trust((private.file,)), proxies)) as live:
+                for _ in range(2):
+                    assert await whole(await live.send(Call("POST", "https://api.test/ok", (), body))) == b"fine"
+        assert [head[0] for head in proxied.heads] == ["CONNECT api.test:443 HTTP/1.1"]  # one connection serves both
+        assert "Proxy-Authorization: Basic bWU6cHc=" in proxied.heads[0]
+        assert "proxy-authorization" not in up.requests[0].headers
+
+
+async def test_a_proxy_that_says_no_is_quoted() -> None:
+    async with (
+        forward_proxy(1, answer="HTTP/1.1 407 Proxy Authentication Required") as proxied,
+        reaching(Outward(proxies=Proxies(https=proxied.url))) as live,
+    ):
+        with pytest.raises(CallFailed, match="the proxy says 407") as failed:
+            await live.send(Call("GET", "https://api.test/"))
+    assert failed.value.how == "refused"
+
+
+async def test_a_proxy_of_another_kind_is_said() -> None:
+    async with reaching(Outward(proxies=Proxies(https="socks5://p:1"))) as live:
+        with pytest.raises(CallFailed, match="only http:// and https:// proxies"):
+            await live.send(Call("GET", "https://api.test/"))
+
+
+async def test_loopback_is_reached_without_a_proxy() -> None:
+    with Upstream() as up:
+        up.reply("/ok", text("fine"))
+        async with reaching(Outward(proxies=Proxies(http="http://127.0.0.1:1"))) as live:
+            assert await whole(await live.send(Call("GET", f"{up.url}/ok"))) == b"fine"

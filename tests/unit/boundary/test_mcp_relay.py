@@ -1,13 +1,16 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from flakestorm.boundary.mcp_relay import End, Relay
+from flakestorm.boundary.patience import Patience
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.stream import whole
 from flakestorm.errors import CallFailed
@@ -36,7 +39,7 @@ class Ends:
         self.server: asyncio.Queue[bytes] = asyncio.Queue()
         self.relay = Relay(
             End("stdio://w/client", self.client.put), End("stdio://w", self.server.put),
-            pipeline=lambda: pipeline, lane=lambda: "1",
+            pipeline=lambda: pipeline, lane=lambda: "1", patience=lambda: Patience(Clock(time.monotonic)),
         )  # fmt: skip
 
     async def at_client(self) -> bytes:

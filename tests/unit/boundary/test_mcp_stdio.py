@@ -137,6 +137,16 @@ async def test_a_signal_ends_the_server_too() -> None:
         assert await program.ended() == (143, b"")
 
 
+async def test_a_signal_in_the_middle_of_a_write_ends_it_as_well() -> None:
+    async with held() as gate, started(*server(gate)) as program:
+        large = "x" * 5_000_000
+        program.say(id=1, method="tools/call", params={"name": "echo", "arguments": {"text": large}})
+        assert program.process.stdout is not None
+        assert await asyncio.wait_for(program.process.stdout.read(1), PATIENCE_S)  # far more is to come: it must wait
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == (143, b"")
+
+
 async def test_with_the_gateway_goes_the_server() -> None:
     async with held() as gate, started(*server(gate)) as program:
         await program.call("echo", text="")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.boundary.route import Lost, Route, locate
+from flakestorm.boundary.route import Lost, Route, locate, within
 
 OWN = frozenset({"127.0.0.1:9", "localhost:9"})
 
@@ -106,3 +106,23 @@ def test_the_door_of_wrapped_mcp_servers() -> None:
     for target in ("/r/T/m/", "/r/T/m", "/r/T/m/a/b"):
         with pytest.raises(Lost):
             locate("GET", target, None, OWN)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "url"),
+    [
+        ("https", "api.test:443", "https://api.test/v1?x=%2F"),
+        ("http", "api.test:80", "http://api.test/v1?x=%2F"),
+        ("https", "api.test:8443", "https://api.test:8443/v1?x=%2F"),
+        ("https", "[::1]:443", "https://[::1]/v1?x=%2F"),
+    ],
+)
+def test_inside_a_tunnel_the_path_is_on_its_host(scheme: str, host: str, url: str) -> None:
+    assert within("T", scheme, host, "GET", "/v1?x=%2F") == Route("T", "proxy", url)
+
+
+@pytest.mark.parametrize(("method", "target"), [("CONNECT", "x:1"), ("GET", "http://x/"), ("OPTIONS", "*")])
+def test_inside_a_tunnel_nothing_else_is_asked_for(method: str, target: str) -> None:
+    with pytest.raises(Lost) as lost:
+        within("T", "https", "api.test:443", method, target)
+    assert lost.value.status == 400

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import copy_context
 
 import pytest
 
-from flakestorm.boundary.session import Crossing, carry, current, outside
+from flakestorm.boundary.session import Crossing, carry, crossing_in, current, outside
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import chain
 
 
@@ -81,3 +83,23 @@ async def test_each_task_has_a_lane() -> None:
 
 def test_a_crossing_says_whose_it_is() -> None:
     assert repr(Crossing("r-0007", chain())) == "<crossing of r-0007>"
+
+
+async def test_a_run_knows_the_loop_it_was_last_seen_on_and_its_own_time() -> None:
+    crossing = Crossing("r-1", chain())
+    assert crossing.loop is None
+    await asyncio.to_thread(crossing.seen)
+    assert crossing.loop is None
+    crossing.seen()
+    assert crossing.loop is asyncio.get_running_loop()
+    assert crossing.clock.skips
+    clock = Clock(lambda: 0.0)
+    assert Crossing("r-2", chain(), clock).clock is clock
+
+
+def test_the_crossing_of_another_context_can_be_asked_for() -> None:
+    crossing = Crossing("r-1", chain())
+    with crossing.active():
+        context = copy_context()
+    assert crossing_in(context) is crossing
+    assert crossing_in(copy_context()) is None

@@ -11,6 +11,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
 from gateway_support import Held, held
+from proxy_support import forward_proxy
 
 
 class Echo:
@@ -66,6 +67,30 @@ async def test_bytes_pass_both_ways_and_the_tunnel_is_recorded(echo: Echo) -> No
         assert (seen.call.method, seen.call.url) == ("CONNECT", f"https://127.0.0.1:{echo.port}")
         assert seen.reply is not None
         assert (seen.reply.status, seen.chunks, seen.end) == (200, [], "eof")
+
+
+async def test_a_tunnel_goes_through_the_proxy_that_was_set_before(echo: Echo) -> None:
+    async with (
+        forward_proxy(echo.port) as proxied,
+        held(HTTPS_PROXY=proxied.url.replace("//", "//me:pw@")) as gate,
+        connect(gate, "api.test:443") as (head, reader, writer),
+    ):
+        assert head.startswith(b"HTTP/1.1 200 ")
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"HELLO"
+    assert proxied.heads == [
+        ["CONNECT api.test:443 HTTP/1.1", "Host: api.test:443", "Proxy-Authorization: Basic bWU6cHc="]
+    ]
+
+
+async def test_a_proxy_that_says_no_is_quoted() -> None:
+    async with (
+        forward_proxy(1, answer="HTTP/1.1 403 Forbidden by policy") as proxied,
+        held(HTTPS_PROXY=proxied.url) as gate,
+        connect(gate, "api.test:443") as (head, reader, _),
+    ):
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert b"403 Forbidden by policy" in await reader.read(1000)
 
 
 async def test_a_client_that_leaves_closes_the_upstream(echo: Echo) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from importlib import import_module
 
 import click
@@ -36,6 +37,21 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize(("path", "command"), [pytest.param(*found, id=" ".join(found[0])) for found in commands(cli)])
+def test_global_options_may_follow_every_command(path: tuple[str, ...], command: click.Command) -> None:
+    assert {param.name for param in cli.params if param.name != "version"} <= {param.name for param in command.params}
 
 
 def test_version(capsys) -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from flakestorm.cli.forms import text
 from flakestorm.cli.options import Globals
-from flakestorm.cli.output import exchanges_of, place_for, present
+from flakestorm.cli.output import place_for, present
+from flakestorm.cli.saved import saving
 from flakestorm.config import loads
-from flakestorm.errors import Misuse
 from report_samples import sample as sample_report
 
 
@@ -53,9 +54,33 @@ def test_a_text_file_holds_the_summary(tmp_path, capsys) -> None:
     assert report.verdict.upper() in (tmp_path / "x.txt").read_text()
 
 
-def test_a_form_that_is_not_there_is_refused(tmp_path) -> None:
-    with pytest.raises(Misuse, match="junit"):
-        place_for(Globals(), config(tmp_path, format="junit"), "chaos")
+@pytest.mark.parametrize(
+    ("form", "file"), [("junit", "report.xml"), ("markdown", "report.md"), ("sarif", "report.sarif"), ("json", "")]
+)
+def test_the_form_the_config_names_lies_beside_the_json(tmp_path, capsys, form, file) -> None:
+    place = place_for(Globals(), config(tmp_path, format=form), "chaos")
+    present(sample_report(), place, Globals())
+    assert {path.name for path in place.folder.iterdir()} == {"report.json", *filter(None, [file])}
+    assert sample_report().headline in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["junit", "markdown", "sarif"])
+def test_a_form_for_machines_without_a_file_is_printed_alone(tmp_path, capsys, form) -> None:
+    options = Globals(format=form)
+    report = sample_report()
+    present(report, place_for(options, config(tmp_path), "chaos"), options)
+    assert capsys.readouterr().out == text(report, form) + "\n"
+
+
+def test_it_says_under_which_name_it_is_saved_or_why_it_is_not(tmp_path, capsys) -> None:
+    save = saving(tmp_path / "store")
+    save.id = "20260504-100000-ab12"
+    place = place_for(Globals(), config(tmp_path), "chaos")
+    present(sample_report(), place, Globals(), save)
+    assert "saved: 20260504-100000-ab12" in capsys.readouterr().out
+    save.id, save.problem = None, "the disk is full"
+    present(sample_report(), place, Globals(), save)
+    assert capsys.readouterr().err == "note: this report was not saved for later: the disk is full\n"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +121,3 @@ def test_quiet_obeys_no_escape_sequence(tmp_path, capsys) -> None:
     report = replace(sample_report(), headline="said \x1b]0;owned\x07 and\nmore")
     present(report, place_for(options, config(tmp_path), "chaos"), options)
     assert capsys.readouterr().out == f"{report.verdict}: said \\x1b]0;owned\\x07 and more\n"
-
-
-def test_a_tape_that_cannot_be_read_costs_its_timeline_only(tmp_path) -> None:
-    assert exchanges_of(sample_report().runs[0]) == []

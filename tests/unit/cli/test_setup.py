@@ -6,7 +6,6 @@ import yaml
 
 from flakestorm.config import load
 from unit_cli import run
-from upstream import Upstream, document
 
 
 @pytest.fixture(autouse=True)
@@ -41,42 +40,9 @@ def test_profiles_are_listed_with_their_faults(capsys) -> None:
     assert "api_outage: " in shown
     assert "tool/*=error:503" in shown
     assert run("profiles", "--format", "json") == 0
-    assert {p["name"] for p in json.loads(capsys.readouterr().out)} >= {"api_outage", "degraded_llm", "high_latency"}
-
-
-def test_verify_tells_what_works_and_what_does_not(folder, capsys) -> None:
-    with Upstream() as up:
-        up.reply("/invoke", document({"output": "hello"}))
-        (folder / "flakestorm.yaml").write_text(
-            f"agent: {{endpoint: '{up.url}/invoke'}}\ngolden_prompts: [a]\ninvariants: [{{type: completes}}]\n"
-        )
-        assert run("verify") == 0
-        shown = capsys.readouterr().out
-        assert "agent: answers" in shown
-        assert "no call crossed it" in shown
-    assert run("verify") == 3
-    assert "not reachable" in capsys.readouterr().out
-
-
-def in_process(folder, code: str) -> None:
-    (folder / "quiet_agent.py").write_text(code)
-    (folder / "flakestorm.yaml").write_text(
-        "agent: {type: python, endpoint: 'quiet_agent:answer'}\ngolden_prompts: [a]\ninvariants: [{type: completes}]\n"
-    )
-
-
-def test_verify_gives_its_hint_only_where_it_helps(folder, capsys) -> None:
-    in_process(folder, "def answer(text):\n    print('noise')\n    return text\n")
-    assert run("verify") == 0
-    shown = capsys.readouterr()
-    assert "no call crossed it" in shown.out
-    assert "no fault can reach" not in shown.out
-    assert "noise" not in shown.out
-
-
-def test_verify_obeys_no_escape_sequence_of_an_agent(folder, capsys) -> None:
-    in_process(folder, "def answer(text):\n    raise ValueError('\\x1b[2Jgone')\n")
-    assert run("verify") == 3
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert "\\x1b[2Jgone" in shown
+    assert {p["name"] for p in json.loads(capsys.readouterr().out)} >= {
+        "api_outage",
+        "lying_tools",
+        "flaky_network",
+        "mcp_chaos",
+    }

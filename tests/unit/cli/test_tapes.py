@@ -1,4 +1,6 @@
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,6 +11,8 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.importers.files import AUTO, FORMS
 from flakestorm.tape.writer import Recorder
 from importers_support import cassette, request, response, write_yaml
+from report_samples import sample
+from store_support import saved
 from unit_cli import run
 
 
@@ -158,3 +162,82 @@ def test_the_forms_offered_are_the_ones_there_are() -> None:
     [form] = [p for p in command.params if p.name == "form"]
     assert isinstance(form.type, click.Choice)
     assert list(form.type.choices) == [AUTO, *FORMS]
+
+
+def keep(folder: Path) -> str:
+    """A saved report of one run with a tape; gives its id."""
+    tape = record(folder / "reports" / "1" / "tapes" / "r-0001.tape", text="a flight to Oslo")
+    base = sample()
+    [id_] = saved(folder / ".flakestorm", replace(base, runs=(replace(base.runs[0], tape=str(tape)),)))
+    return id_
+
+
+def test_a_tape_is_listed_once_and_stays_when_its_folder_goes(folder, capsys) -> None:
+    id_ = keep(folder)
+    assert run("tapes") == 0
+    out = capsys.readouterr().out
+    assert "reports/1/tapes/r-0001.tape" in out
+    assert id_ not in out
+    shutil.rmtree(folder / "reports")
+    assert run("tapes") == 0
+    assert f"{id_}/r-0001  r-0001  0          a flight to Oslo" in capsys.readouterr().out
+    assert run("tapes", "show", f"{id_}/r-0001") == 0
+    assert "a flight to Oslo" in capsys.readouterr().out
+
+
+def test_a_tape_that_was_written_over_is_still_there(folder, capsys) -> None:
+    id_ = keep(folder)
+    record(folder / "reports" / "1" / "tapes" / "r-0001.tape", text="something else")
+    assert run("tapes") == 0
+    assert f"{id_}/r-0001" in capsys.readouterr().out
+    assert run("tapes", "export", f"{id_}/r-0001", "-o", "mine") == 0
+    assert capsys.readouterr().out == "mine/r-0001.tape\n"
+    assert run("tapes", "show", "mine/r-0001.tape") == 0
+    assert "a flight to Oslo" in capsys.readouterr().out
+
+
+def test_export_takes_what_is_there_and_names_what_is_not(folder, capsys) -> None:
+    keep(folder)
+    assert run("tapes", "export", "latest", "-o", "all") == 0
+    assert [path.name for path in Path("all").iterdir()] == ["r-0001.tape"]
+    assert run("tapes", "export", "latest/r-0009") == 2
+    assert "the store has no such tape" in capsys.readouterr().err
+    assert run("tapes", "export", "nothing") == 2
+    (folder / "file").write_text("")
+    assert run("tapes", "export", "latest", "-o", "file") == 2
+    assert "it cannot be written" in capsys.readouterr().err
+
+
+def test_prune_says_what_went_and_wants_to_be_told_what_may_go(folder, capsys) -> None:
+    assert run("tapes", "prune", "--keep", "1") == 2
+    assert not (folder / ".flakestorm").exists()
+    keep(folder)
+    keep(folder)
+    assert run("tapes", "prune") == 2
+    assert "say what may go" in capsys.readouterr().err
+    assert run("tapes", "prune", "--keep", "0", "--older-than", "100000") == 0
+    assert capsys.readouterr().out.startswith("removed 0 reports, 0 tapes")
+    assert run("tapes", "prune", "--keep", "1") == 0
+    assert capsys.readouterr().out == "removed 1 report, 0 tapes (0 bytes)\n"
+    assert run("tapes", "prune", "--keep", "0") == 0
+    assert capsys.readouterr().out.startswith("removed 1 report, 1 tape (")
+    assert (folder / "reports" / "1" / "tapes" / "r-0001.tape").exists()
+
+
+def test_a_damaged_store_is_named_beside_the_list(folder, capsys) -> None:
+    id_ = keep(folder)
+    shutil.rmtree(folder / "reports" / "1")
+    record(folder / "reports" / "good.tape")
+    [kept] = [path for path in (folder / ".flakestorm" / "content").rglob("*") if path.is_file()]
+    kept.write_bytes(kept.read_bytes().replace(b"bye", b"bad"))
+    assert run("tapes") == 2
+    said = capsys.readouterr()
+    assert "reports/good.tape" in said.out
+    assert id_ not in said.out
+    assert str(kept) in said.err
+    for file in (folder / ".flakestorm").glob("store.sqlite3*"):
+        file.write_bytes(b"no database" * 1000)
+    assert run("tapes") == 2
+    said = capsys.readouterr()
+    assert "reports/good.tape" in said.out
+    assert "it is damaged or no database" in said.err

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from config_support import config
-from flakestorm.config.access import contract_of, require_invariants, scenarios_of
+from flakestorm.config.access import (
+    contract_of,
+    faults_in,
+    invariants_in,
+    model_of,
+    require_invariants,
+    scenarios_of,
+    tools_of,
+)
+from flakestorm.config.faults import Chaos
+from flakestorm.config.load import loads
 from flakestorm.errors import ConfigError
 
 
@@ -48,6 +58,60 @@ def test_an_empty_matrix_is_an_error() -> None:
         scenarios_of(config("contract: {name: c}"))
 
 
-def test_scenarios_that_cannot_be_generated_are_not_left_out_silently() -> None:
-    with pytest.raises(ConfigError, match=r"'toolmaze'.*not available in this version"):
-        scenarios_of(config("contract: {name: c, generate: toolmaze, chaos_matrix: [{name: a}]}"))
+def test_where_scenarios_are_generated_none_need_be_written() -> None:
+    assert scenarios_of(config("contract: {name: c, generate: toolmaze}")) == []
+    (written,) = scenarios_of(config("contract: {name: c, generate: toolmaze, chaos_matrix: [{name: a}]}"))
+    assert written.name == "a"
+
+
+def test_tools_are_named_by_the_boundary_and_by_faults_that_say_where_theirs_is() -> None:
+    text = """
+boundary: {tools: {pay: '*/pay'}}
+chaos: {tool_faults: [{tool: search, match_url: '*/search', mode: error}, {tool: 'b*', match_url: '*', mode: error}]}
+chaos_matrix: [{name: a, tool_faults: [{tool: search, match_url: '*/search', mode: slow}]}]
+contract:
+  name: c
+  chaos_matrix: [{name: b, tool_faults: [{tool: rates, match_url: '*/rates', mode: error}, {tool: x, mode: error}]}]
+"""
+    more = Chaos.of({"tool_faults": [{"tool": "mine", "match_url": "*/mine", "mode": "error"}]})
+    assert tools_of(config(text), more) == [
+        ("pay", "*/pay"),
+        ("mine", "*/mine"),
+        ("rates", "*/rates"),
+        ("search", "*/search"),
+    ]
+
+
+def test_invariants_and_faults_are_found_with_their_places() -> None:
+    config = loads(
+        """
+version: "2.0"
+agent: {endpoint: http://x/}
+golden_prompts: [a]
+invariants: [{type: completes}]
+contract:
+  name: c
+  invariants: [{type: latency, max_ms: 9}]
+  chaos_matrix: [{name: calm}, {name: down, tool_faults: [{mode: error}, {mode: slow}]}]
+chaos:
+  llm_faults: [{mode: empty}]
+  context_attacks: [{type: overflow, enabled: false}, {type: indirect_injection}]
+"""
+    )
+    assert [(place, rule.type) for place, rule in invariants_in(config)] == [
+        (("invariants", 0), "completes"),
+        (("contract", "invariants", 0), "latency"),
+    ]
+    assert [place for place, _ in faults_in(config)] == [
+        ("contract", "chaos_matrix", 1, "tool_faults", 0),
+        ("contract", "chaos_matrix", 1, "tool_faults", 1),
+        ("chaos", "llm_faults", 0),
+        ("chaos", "context_attacks", 1),
+    ]
+
+
+def test_a_model_is_asked_only_where_somebody_wrote_one_down() -> None:
+    for block in ("", "model: {provider: none}\n"):
+        with pytest.raises(ConfigError, match="model: polite asks a model to judge, and none is configured"):
+            model_of(config(block), wanted_by=["polite"])
+    assert model_of(config("model: {provider: openai, name: m}\n"), wanted_by=["polite"]).name == "m"

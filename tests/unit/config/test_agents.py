@@ -16,8 +16,8 @@ def test_defaults() -> None:
 
 
 def test_method_type_and_provider_are_taken_in_any_case() -> None:
-    assert Agent.model_validate({"endpoint": "x", "method": "get", "type": " Python "}).type == "python"
-    assert Model.model_validate({"provider": "OpenAI"}).provider == "openai"
+    assert Agent.of({"endpoint": "x", "method": "get", "type": " Python "}).type == "python"
+    assert Model.of({"provider": "OpenAI"}).provider == "openai"
     assert Agent(endpoint="x", type="MyPlugin").type == "MyPlugin"
 
 

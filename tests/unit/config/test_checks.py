@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from config_support import complaints, config
-from flakestorm.config import vocabulary
 from flakestorm.config.faults import Chaos
 from flakestorm.config.invariants import NEEDS, Invariant
 from flakestorm.config.load import reads
@@ -145,14 +145,14 @@ def test_a_plugins_word_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(group)
         return [EntryPoint("volcano", "x:y", group)]
 
-    monkeypatch.setattr(vocabulary, "entry_points", points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", points)
     extra = """\
 mutations: {types: [volcano]}
 invariants: [{type: volcano}]
 chaos: {tool_faults: [{mode: volcano}], llm_faults: [{mode: volcano}], context_attacks: [{type: volcano}]}
 """
     assert config(extra).mutations.types == ["volcano"]
-    groups = {"faults.tool", "faults.llm", "faults.context", "invariants", "mutations"}
+    groups = {"faults", "invariants", "mutations"}
     assert set(asked) == {f"flakestorm.{group}" for group in groups}
 
 
@@ -160,7 +160,7 @@ def test_plugins_are_not_looked_for_when_every_word_is_built_in(monkeypatch: pyt
     def points(*, group: str) -> list[EntryPoint]:
         raise AssertionError(group)
 
-    monkeypatch.setattr(vocabulary, "entry_points", points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", points)
     assert config("invariants: [{type: completes}]\nchaos: {tool_faults: [{mode: error}]}").chaos is not None
 
 

@@ -34,7 +34,7 @@ from flakestorm.errors import ConfigError
         ("invariants: [{type: latency, max_ms: 0}]", "must be an integer greater than 0, not 0"),
         (
             "output: {format: htm}",
-            "3: output.format: must be one of html, json, terminal, junit, markdown, sarif, not 'htm'; "
+            "3: output.format: must be one of html, json, junit, markdown, sarif, terminal, not 'htm'; "
             "did you mean 'html'?",
         ),
         ("version: 3.0", "3: version: must be one of 1.0, 2.0, not 3.0"),
@@ -87,6 +87,18 @@ def test_an_agent_that_lacks_what_its_type_needs() -> None:
         loads("agent: {type: command}\ngolden_prompts: [a]", file="f.yaml")
     with pytest.raises(ConfigError, match=r"needs 'endpoint'"):
         loads("agent: {type: python}\ngolden_prompts: [a]", file="f.yaml")
+
+
+def test_other_spellings_are_no_problem_beside_one() -> None:
+    text = "version: 1\nagent: {endpoint: x, method: get, type: ' HTTP '}\nmodel: {provider: OpenAI}\nextra: 1\n"
+    with pytest.raises(ConfigError) as caught:
+        loads(text + "golden_prompts: [42]", file="f.yaml")
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == ["extra"]
+
+
+def test_switches_from_variables_may_be_words() -> None:
+    assert loads(BASE + "boundary: {allow_live: '${A}'}", variables={"A": "Yes"}).boundary.allow_live is True
+    assert loads(BASE + "boundary: {allow_live: '${A}'}", variables={"A": "off"}).boundary.allow_live is False
 
 
 def test_a_long_list_of_problems_is_cut() -> None:

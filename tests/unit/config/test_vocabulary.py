@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from importlib.metadata import EntryPoint
 
 import pytest
 
-from flakestorm.config import vocabulary
 from flakestorm.config.vocabulary import INVARIANT_TYPES, MUTATION_TYPES, MUTATION_WEIGHTS, TOOL_MODES, Vocabulary
 
 
@@ -24,7 +24,7 @@ def test_a_strange_word_is_answered_with_the_list() -> None:
 
 
 def test_a_plugins_words_are_known_and_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "entry_points", lambda *, group: [EntryPoint("volcano", "x:y", group)])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [EntryPoint("volcano", "x:y", group)])
     words = Vocabulary("disaster", frozenset({"flood"}), "some.group")
     assert words.complaint("volcano") is None
     assert words.complaint("volcanoe") == "unknown disaster 'volcanoe'; did you mean 'volcano'? known: flood, volcano"

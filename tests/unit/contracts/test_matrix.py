@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, invariants
 from flakestorm.contracts.matrix import demand, judge, prepare
 from flakestorm.core.answer import AgentError
-from flakestorm.core.ledger import Ledger
+from flakestorm.core.ledger import Canary, Ledger
 from flakestorm.core.verdict import Verdict, failed
 from flakestorm.errors import Misuse
 
@@ -99,7 +100,7 @@ def test_what_was_called_is_listed_within_bounds(hosts: int, listed: str) -> Non
 @pytest.mark.parametrize("type_", sorted(invariants))
 @pytest.mark.parametrize("negate", [False, True])
 def test_an_agent_that_was_not_reached_is_not_judged(type_: str, negate: bool) -> None:
-    run = said("", error=GONE, chaos=True, ledger=Ledger(1, 1))
+    run = said("", error=GONE, chaos=True, ledger=Ledger(1, 1), transient=frozenset({0}))
     verdict = judge(inv(type_, negate=negate, tool="x", limit=1), run)
     assert verdict == Verdict("inconclusive", f"the agent could not be reached: {GONE.message}")
 
@@ -143,7 +144,7 @@ def test_without_output_what_is_required_fails_and_what_is_forbidden_is_open(
 
 def test_without_output_a_canary_is_open() -> None:
     run = said("", error=CRASH, chaos=True, ledger=fired(("tool", "t", "context"), planned=1))
-    run.ledger.canaries.append("fs-1")
+    run.ledger.canaries.append(Canary("fs-1"))
     assert outcome(inv("canary_absent"), run) == "inconclusive"
 
 
@@ -257,7 +258,7 @@ def test_an_unlisted_type_requires_an_output(plug_in: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (inv("similarity", id="close", expected="x"), "invariant type 'similarity' is not available in this version; "),
+        (inv("close", id="close", expected="x"), "invariant type 'close' is not available in this version; "),
         (inv("contain", value="x"), "did you mean 'contains'?"),
         (inv("contains", id="apologises"), "invariant 'apologises': type 'contains' needs 'value'"),
         (inv("contains_any", values=[]), "needs 'values'"),
@@ -276,8 +277,8 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_run(spec: Invariant
 
 
 def test_the_refusal_lists_what_is_available() -> None:
-    with pytest.raises(Misuse, match=r"available: canary_absent, completes, contains, .*valid_json"):
-        judge(inv("grounded"), said("x"))
+    with pytest.raises(Misuse, match=r"available: acknowledges_failure, behavior_unchanged, .*valid_json"):
+        judge(inv("solvent"), said("x"))
 
 
 def test_sound_invariants_are_accepted() -> None:
@@ -300,7 +301,7 @@ RUNS = st.builds(
     error=st.sampled_from([None, CRASH, GONE]),
     chaos=st.booleans(),
     latency_ms=st.sampled_from([1.0, 10.0]),
-    ledger=st.sampled_from([Ledger(), Ledger(1, 1), Ledger(1), TOOL, MODEL, Ledger(1, canaries=["so"])]),
+    ledger=st.sampled_from([Ledger(), Ledger(1, 1), Ledger(1), TOOL, MODEL, Ledger(1, canaries=[Canary("so")])]),
     exchanges=st.lists(
         st.sampled_from([call("tool", "pay"), call("llm", "gpt-4o"), asks_for(("pay", {}))]), max_size=3
     ),
@@ -359,3 +360,12 @@ def test_an_idle_boundary_names_the_ways_that_exist() -> None:
     assert "agent.start" in verdict.reason
     assert "agent.type: python" in verdict.reason
     assert "gateway" not in verdict.reason
+
+
+def test_the_tape_of_a_run_whose_boundary_nobody_held_proves_nothing() -> None:
+    run = replace(said("sorry"), held=False)
+    for spec in (inv("max_calls", limit=3), inv("tool_not_called", tool="pay"), inv("tool_called", tool="pay")):
+        verdict = judge(spec, run)
+        assert verdict is not None
+        assert (verdict.outcome, "crossed the boundary" in verdict.reason) == ("inconclusive", True)
+    assert outcome(KEPT, run) == "pass"

@@ -6,14 +6,14 @@ from contracts_support import inv, said
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.matrix import judge
 from flakestorm.contracts.output import SEARCH_CHARS
-from flakestorm.core.ledger import Ledger
+from flakestorm.core.ledger import Canary, Ledger
 from flakestorm.core.verdict import Verdict
 
 CANARY = "fs-3fa94c1be0aa"
 
 
 def verdict(type_: str, output: str, *, canaries: tuple[str, ...] = (), **settings: Any) -> Verdict:
-    run = said(output, ledger=Ledger(planned=1, canaries=list(canaries)), chaos=bool(canaries))
+    run = said(output, ledger=Ledger(planned=1, canaries=[Canary(word) for word in canaries]), chaos=bool(canaries))
     return invariants.get(type_)(inv(type_, **settings), run)
 
 

@@ -2,14 +2,15 @@ import gzip
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from contracts_support import asks_for, call, inv, said
+from contracts_support import asks_for, call, inv, said, tells
 from flakestorm.contracts.base import invariants
-from flakestorm.contracts.trajectory import arguments, includes, tools_seen
+from flakestorm.contracts.calls import tool_calls
+from flakestorm.contracts.matrix import judge, prepare
 from flakestorm.core.verdict import Verdict
+from flakestorm.errors import Misuse
 from flakestorm.tape.model import Exchange, Recorded
+from trajectories_support import airline_run, dojo_run
 
 PAID = call("tool", "charge_card", 1, body={"amount": 250, "card": {"id": "c1", "cvc": "1"}})
 SEARCHES = [call("tool", "search", n, body={"city": "Oslo", "page": n}) for n in (1, 2, 3)]
@@ -56,64 +57,6 @@ def test_a_call_that_a_fault_answered_was_made() -> None:
     assert verdict("tool_not_called", [call("tool", "pay", sent=0)], tool="pay").outcome == "fail"
 
 
-@pytest.mark.parametrize(
-    ("exchange", "given_"),
-    [
-        (call("tool", "t", body={"a": 1}), [{"a": 1}]),
-        (call("tool", "t", url="http://x/?a=1&b=", method="GET"), [{"a": "1", "b": ""}]),
-        (call("tool", "t", body={"a": 1}, url="http://x/?b=2"), [{"a": 1}, {"b": "2"}]),
-        (
-            call("tool", "t", body=b"a=1&b=x+y", headers=(("Content-Type", "application/x-www-form-urlencoded"),)),
-            [{"a": "1", "b": "x y"}],
-        ),
-        (
-            call(
-                "mcp",
-                "t",
-                body={"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "t", "arguments": {"a": 1}}},
-            ),
-            [{"a": 1}],
-        ),
-        (call("tool", "t", body=[1, 2]), []),
-        (call("tool", "t", body=b"\xff\x00"), []),
-        (call("tool", "t", url="http://[broken/?a=1"), []),
-    ],
-)
-def test_arguments_are_read_in_every_form(exchange: Exchange, given_: list[dict[str, Any]]) -> None:
-    assert list(arguments(exchange)) == given_
-
-
-@pytest.mark.parametrize(
-    ("given_", "wanted", "expected"),
-    [
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, True),
-        ({"a": None}, {"a": None}, True),
-        ({}, {"a": None}, False),
-        ({"a": 1.0}, {"a": 1}, True),
-        ({"a": True}, {"a": 1}, False),
-        ({"a": 1}, {"a": True}, False),
-        ({"a": "1"}, {"a": 1}, True),
-        ({"a": 1}, {"a": "1"}, False),
-        ({"a": "true"}, {"a": True}, True),
-        ({"a": "True"}, {"a": True}, False),
-        ({"a": [1, {"b": 2, "c": 3}]}, {"a": [1, {"b": 2}]}, True),
-        ({"a": [1, 2]}, {"a": [1]}, False),
-        ([], {}, False),
-    ],
-)
-def test_args_match_by_subset_and_json_equality(given_: Any, wanted: Any, expected: bool) -> None:
-    assert includes(given_, wanted) is expected
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)
-    )
-)
-def test_everything_includes_itself(value: Any) -> None:
-    assert includes(value, value)
-
-
 def test_a_tool_that_the_model_asked_for_and_no_seam_can_see_leaves_both_questions_open() -> None:
     exchanges = [asks_for(("charge_card", {"amount": 250}))]
     for type_ in ("tool_called", "tool_not_called"):
@@ -157,18 +100,6 @@ def test_calls_are_counted(settings: dict[str, Any], outcome: str, reason: str) 
     assert verdict("max_calls", exchanges, **settings) == Verdict(outcome, reason)  # type: ignore[arg-type]
 
 
-def test_tools_that_only_the_model_spoke_of_are_told_apart() -> None:
-    exchanges = [call("tool", "search"), asks_for(("search", {}), ("book", {}))]
-    assert tools_seen(said("", exchanges=exchanges)) == (
-        "tools seen: search, book (in the model's conversation only: book)"
-    )
-
-
-def test_tool_names_cannot_break_a_report() -> None:
-    assert tools_seen(said("", exchanges=[call("tool", "a\x1b[2J"), call("llm", "gpt")])) == "tools seen: a\\x1b[2J"
-    assert tools_seen(said("", exchanges=[call("llm", "gpt")])) == "no tool was seen"
-
-
 def test_a_tool_that_a_held_mcp_server_listed_would_have_been_seen() -> None:
     listed = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"charge_card"}]}}'
     listing = call("mcp", "tools/list", reply=Recorded(200, chunks=[listed]))
@@ -182,3 +113,119 @@ def test_the_housekeeping_of_mcp_is_no_tool() -> None:
     assert verdict("max_calls", exchanges, tool="*", limit=1).outcome == "pass"
     assert verdict("tool_called", exchanges, tool="init*").reason == "init* was never called; tools seen: search"
     assert verdict("tool_called", exchanges, tool="tools/list").outcome == "pass"
+
+
+def test_a_tool_inside_the_agent_is_called_when_its_result_came_back() -> None:
+    exchanges = [asks_for(("pay", {"amount": 3})), tells(("pay", "done"))]
+    assert verdict("tool_called", exchanges, tool="pay", args={"amount": 3}).reason == (
+        "pay was called: pay in llm/gpt-4o#1"
+    )
+    assert verdict("tool_called", exchanges, tool="pay", args={"amount": 4}).outcome == "fail"
+    assert verdict("tool_not_called", exchanges, tool="p*").outcome == "fail"
+    assert verdict("max_calls", exchanges, tool="pay", limit=0).reason.endswith(
+        "the first too many is pay in llm/gpt-4o#1"
+    )
+    assert (
+        verdict("max_calls", exchanges, limit=3).reason == "3 calls, at most 3 allowed"
+    )  # two of the model's, one tool
+    assert verdict("max_calls", exchanges[:1], tool="pay", limit=0).outcome == "inconclusive"
+
+
+ADULTS = {"properties": {"passengers": {"maxItems": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("index", "type_", "settings", "outcome"),
+    [
+        (0, "tool_called", {"tool": "book_reservation"}, "pass"),
+        (1, "tool_called", {"tool": "book_reservation"}, "fail"),
+        (2, "tool_called", {"tool": "transfer_to_human_agents"}, "inconclusive"),  # the run ends with it
+        (1, "tool_not_called", {"tool": "book_*"}, "pass"),
+        (0, "tool_not_called", {"tool": "book_*"}, "fail"),
+        (0, "max_calls", {"tool": "search_*", "limit": 4}, "pass"),
+        (5, "max_calls", {"tool": "search_*", "limit": 4}, "fail"),
+        (0, "tool_order", {"before": "get_user_details", "after": "book_reservation"}, "pass"),
+        (75, "tool_order", {"before": "get_reservation_details", "after": "cancel_reservation"}, "fail"),
+        (1, "tool_order", {"before": "get_user_details", "after": "book_reservation"}, "inconclusive"),
+        (0, "tool_args", {"tool": "book_reservation", "schema": ADULTS}, "pass"),
+        (16, "tool_args", {"tool": "book_reservation", "schema": ADULTS}, "fail"),
+        (1, "tool_args", {"tool": "book_reservation", "schema": ADULTS}, "inconclusive"),
+    ],
+)
+def test_on_real_airline_runs(index: int, type_: str, settings: dict[str, Any], outcome: str) -> None:
+    spec = inv(type_, **settings)
+    prepare([spec])
+    result = judge(spec, airline_run(index))
+    assert result is not None
+    assert result.outcome == outcome, result.reason
+
+
+UNHEARD = ("transfer_to_human_agents",)
+
+
+def test_a_real_run_that_ends_with_a_call_leaves_it_open() -> None:
+    ends = next(i for i in range(100) if airline_run(i).exchanges and _last_asked(i) == UNHEARD[0])
+    for type_, settings in (
+        ("tool_called", {"tool": UNHEARD[0]}),
+        ("tool_not_called", {"tool": UNHEARD[0]}),
+        ("max_calls", {"tool": UNHEARD[0], "limit": 0}),
+        ("tool_order", {"before": "nothing", "after": UNHEARD[0]}),
+        ("tool_args", {"tool": UNHEARD[0], "schema": {"type": "object"}}),
+    ):
+        result = judge(inv(type_, **settings), airline_run(ends))
+        assert result is not None
+        assert result.outcome == "inconclusive", (type_, result.reason)
+
+
+def _last_asked(index: int) -> str | None:
+    calls = tool_calls(airline_run(index)).open
+    return calls[-1].tool if calls else None
+
+
+def test_a_tool_that_was_offered_and_not_called_breaks_no_order_and_no_schema() -> None:
+    run = dojo_run(0)
+    assert judge(inv("tool_order", before="search_emails", after="delete_email"), run) == Verdict(
+        "pass",
+        "delete_email was not called, so nothing was out of order; tools seen: search_calendar_events (in the "
+        "model's conversation only: search_calendar_events)",
+    )
+    result = judge(inv("tool_args", tool="delete_email", schema={"type": "object"}), run)
+    assert result is not None
+    assert result.outcome == "pass"
+    slip = judge(inv("tool_args", tool="delete_emial", schema={"type": "object"}), run)
+    assert slip is not None
+    assert "nothing in this run shows that there is such a tool" in slip.reason
+
+
+def test_the_order_is_of_first_calls() -> None:
+    search, pay = call("tool", "search"), call("tool", "pay")
+    assert verdict("tool_order", [search, pay, search], before="search", after="pay").outcome == "pass"
+    assert verdict("tool_order", [pay, search], before="search", after="pay").reason == (
+        "pay was called (tool/pay#1), and search only afterwards: tool/search#1; tools seen: pay, search"
+    )
+    assert verdict("tool_order", [pay], before="search", after="pay").outcome == "fail"
+    assert verdict("tool_order", [pay], before="p*", after="pay").outcome == "fail"  # a call does not precede itself
+
+
+@pytest.mark.parametrize(
+    ("exchange", "outcome"),
+    [
+        (call("tool", "t", body={"n": 3}), "pass"),
+        (call("tool", "t", body={"n": "3"}), "fail"),
+        (call("tool", "t", body=b"", url="http://x/?n=3"), "pass"),  # a query carries text only
+        (call("tool", "t", body=b"", url="http://x/?n=three"), "fail"),
+        (call("tool", "t", body=b"n=3", headers=(("content-type", "application/x-www-form-urlencoded"),)), "pass"),
+        (call("tool", "t", body=b"\xff"), "inconclusive"),
+        (call("tool", "u", body={"n": "x"}), "inconclusive"),
+    ],
+)
+def test_arguments_fit_the_schema(exchange: Exchange, outcome: str) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    assert verdict("tool_args", [exchange], tool="t", schema=schema).outcome == outcome
+
+
+def test_a_schema_that_is_none_is_refused_before_anything_is_run() -> None:
+    with pytest.raises(Misuse, match=r"'schema' is not a JSON Schema: .*type"):
+        prepare([inv("tool_args", tool="t", schema={"type": "objekt"})])
+    with pytest.raises(Misuse, match="needs 'schema'"):
+        prepare([inv("tool_args", tool="t")])

@@ -1,4 +1,8 @@
-from flakestorm.core.call import PULL, Reply, header, with_header, without_headers
+import pickle
+from dataclasses import replace
+
+from flakestorm.core.call import PULL, Call, Reply, header, with_header, without_headers
+from flakestorm.core.site import Site
 
 HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Id", "1"), ("x-id", "2"))
 
@@ -24,3 +28,20 @@ def test_pipe_adds_outside() -> None:
         yield PULL
 
     assert Reply().pipe(first).pipe(second).through == (first, second)
+
+
+def test_calls_and_replies_are_values() -> None:
+    call = Call("POST", "http://x.test/", upload=object(), lane="1")
+    assert call == replace(call, upload=None) == Call("POST", "http://x.test/", lane="1")
+    assert hash(call) == hash(replace(call)) != hash(replace(call, lane="2"))
+    assert "upload" not in repr(call)
+    for value in (replace(call, upload=None), Reply(404, HEADERS, b"x", (), "gone")):
+        assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_a_known_call_is_the_same_call_with_a_name() -> None:
+    call = Call("POST", "http://x.test/", HEADERS, b"body", object(), lane="1", patience_s=2.0)
+    site = Site("tool", "search", 1)
+    known = call.known("tool", "search", "mcp", site)
+    assert known == replace(call, kind="tool", name="search", wire="mcp", site=site)
+    assert known.upload is call.upload

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.core.call import Call, Reply, Sleep
-from flakestorm.core.pipeline import Flow, adrive, chain, drive
+from flakestorm.core.pipeline import Flow, Passing, adrive, chain, drive
 from flakestorm.errors import CallFailed, StageError
 
 CALL = Call("POST", "http://world/")
@@ -191,42 +191,149 @@ def test_stages_are_closed_when_the_caller_is_cancelled() -> None:
     assert closed == ["closed"]
 
 
-STEPS = st.lists(st.sampled_from(["pass", "sleep", "twice", "catch", "answer", "fail"]), max_size=6)
+# --- stages that let a call pass ------------------------------------------------------------------------------------
 
 
-def step(kind: str, number: int, log: list[object]):
+class Seen(Passing):
+    """Notes what comes back."""
+
+    def __init__(self, call: Call, log: list[object], number: int) -> None:
+        super().__init__(call)
+        self.log, self.number = log, number
+
+    def answered(self, reply: Reply) -> Reply:
+        self.log.append((reply.status, self.number))
+        return Reply(reply.status + 1, body=reply.body)
+
+    def failed(self, error: BaseException) -> None:
+        self.log.append((type(error).__name__, self.number))
+
+
+def inward(call: Call, number: int) -> Call:
+    return Call("GET", f"{call.url}{number}/")
+
+
+def test_the_call_itself_goes_inward_and_its_reply_outward() -> None:
+    asked: list[str] = []
+    reply = Reply()
+    flow = chain(lambda call: call, lambda call: inward(call, 1))(CALL)
+    assert drive(flow, lambda call: asked.append(call.url) or reply, no_sleep) is reply
+    assert drive(CALL, lambda call: asked.append(call.url) or reply, no_sleep) is reply
+    assert asked == ["http://world/1/", "http://world/"]
+
+
+def test_one_that_passes_sees_the_reply_or_the_failure_of_what_is_further_in() -> None:
+    log: list[object] = []
+    flow = chain(lambda call: Seen(call, log, 1), lambda call: Seen(call, log, 2))
+    assert drive(flow(CALL), lambda _: Reply(200), no_sleep).status == 202
+    with pytest.raises(CallFailed):
+        drive(flow(CALL), fails, no_sleep)
+    assert log == [(200, 2), (201, 1), ("CallFailed", 2), ("CallFailed", 1)]
+
+
+def fails(_: Call) -> Reply:
+    raise CallFailed("reset", "by the world")
+
+
+def test_one_that_breaks_on_the_reply_is_a_failure_for_those_outside_it_only() -> None:
+    class Broken(Seen):
+        def answered(self, reply: Reply) -> Reply:
+            raise ValueError("broken")
+
+    log: list[object] = []
+    flow = chain(lambda call: Seen(call, log, 1), lambda call: Broken(call, log, 2), lambda call: Seen(call, log, 3))
+    with pytest.raises(ValueError, match="broken"):
+        drive(flow(CALL), lambda _: Reply(200), no_sleep)
+    assert log == [(200, 3), ("ValueError", 1)]
+
+
+def test_one_that_passes_is_told_when_nobody_waits_any_longer() -> None:
+    log: list[object] = []
+
+    async def forever(_: Call) -> Reply:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def go(*stages: object) -> None:
+        task = asyncio.ensure_future(adrive(chain(*stages)(CALL), forever, asyncio.sleep))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go(lambda call: Seen(call, log, 1)))
+    asyncio.run(go(lambda call: Seen(call, log, 2), tag("inner", [])))
+    flow = chain(lambda call: Seen(call, log, 3), tag("inner", []))(CALL)
+    next(flow)
+    flow.close()
+    assert log == [("CancelledError", 1), ("CancelledError", 2), ("GeneratorExit", 3)]
+
+
+def test_one_that_gives_no_reply_outward_is_an_error() -> None:
+    class Forgetful(Seen):
+        def answered(self, reply: Reply) -> Reply:
+            return None  # type: ignore[return-value]
+
+    with pytest.raises(StageError, match="must give a Reply"):
+        drive(chain(lambda call: Forgetful(call, [], 1))(CALL), lambda _: Reply(), no_sleep)
+    with pytest.raises(StageError, match="must return a Reply"):
+        drive(chain(tag("outer", []), lambda call: Forgetful(call, [], 1))(CALL), lambda _: Reply(), no_sleep)
+
+
+KINDS = ["pass", "sleep", "twice", "catch", "answer", "fail"]
+STEPS = st.lists(st.sampled_from([*KINDS, "hand on", "see", "refuse"]), max_size=6)
+
+
+def step(kind: str, number: int, log: list[object], *, plain: bool = True):
+    """A stage.
+
+    Args:
+        plain: whether one that lets calls pass says so, or runs as the generator that does the same.
+    """
+
     def stage(call: Call) -> Flow:
         log.append((kind, number, call.url))
         if kind == "sleep":
             yield Sleep(number)
         if kind == "answer":
             return Reply(200 + number)
-        if kind == "fail":
+        if kind in ("fail", "refuse"):
             raise CallFailed("reset", str(number), injected=True)
         if kind == "twice":
             yield call
         try:
-            reply = yield Call("GET", f"{call.url}{number}/")
-        except CallFailed:
+            reply = yield inward(call, number)
+        except CallFailed as error:
             if kind == "catch":
                 return Reply(502)
+            if kind == "see":
+                log.append((type(error).__name__, number))
             raise
+        if kind == "hand on":
+            return reply
         log.append((reply.status, number))
-        return reply
+        return Reply(reply.status + 1, body=reply.body) if kind == "see" else reply
 
-    return stage
+    def passing(call: Call) -> Passing | Call:
+        log.append((kind, number, call.url))
+        if kind == "refuse":
+            raise CallFailed("reset", str(number), injected=True)
+        return inward(call, number) if kind == "hand on" else Seen(inward(call, number), log, number)
+
+    return passing if plain and kind not in KINDS else stage
+
+
+def outcome(go) -> object:
+    try:
+        return go()
+    except CallFailed as error:
+        return str(error)
 
 
 @given(STEPS)
 def test_sync_and_async_drivers_agree(kinds: list[str]) -> None:
     def run(log: list[object]):
         return chain(*[step(kind, i, log) for i, kind in enumerate(kinds)])(CALL)
-
-    def outcome(go) -> object:
-        try:
-            return go()
-        except CallFailed as error:
-            return str(error)
 
     left: list[object] = []
     right: list[object] = []
@@ -245,3 +352,18 @@ def test_sync_and_async_drivers_agree(kinds: list[str]) -> None:
     sync = outcome(partial(drive, run(left), send, left.append))
     other = outcome(lambda: asyncio.run(adrive(run(right), asend, asleep)))
     assert (sync, left) == (other, right)
+
+
+@given(STEPS, st.booleans())
+def test_to_pass_is_what_the_generator_would_do(kinds: list[str], works: bool) -> None:
+    def run(*, plain: bool) -> tuple[object, list[object]]:
+        log: list[object] = []
+
+        def send(call: Call) -> Reply:
+            log.append(call.url)
+            return Reply(body=call.url.encode()) if works else fails(call)
+
+        flow = chain(*[step(kind, i, log, plain=plain) for i, kind in enumerate(kinds)])(CALL)
+        return outcome(partial(drive, flow, send, log.append)), log
+
+    assert run(plain=True) == run(plain=False)

@@ -1,8 +1,10 @@
+import importlib.metadata
+import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
-from flakestorm.core import registry as module
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.errors import Misuse
 
@@ -40,7 +42,9 @@ def test_plug_ins_are_found_and_failing_ones_named(monkeypatch) -> None:
         EntryPoint("path", "os.path:join", "flakestorm.colours"),
         EntryPoint("broken", "no_such_module_here:x", "flakestorm.colours"),
     ]
-    monkeypatch.setattr(module, "entry_points", lambda group: points if group == "flakestorm.colours" else [])
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda group: points if group == "flakestorm.colours" else []
+    )
     import os.path
 
     known = make()
@@ -57,12 +61,32 @@ def test_distributions_are_scanned_once_and_not_for_built_in_names(monkeypatch) 
         scans.append(group)
         return []
 
-    monkeypatch.setattr(module, "entry_points", entry_points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     known = make()
     assert known.get("green")
     assert scans == []
     assert known.names() == known.names() == ("green",)
     assert scans == ["flakestorm.colours"]
+
+
+def test_what_stands_behind_a_built_in_name_is_imported_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: Registry[object] = Registry("colour", homes={"red": "warm_colours", "blue": "cold_colours"})
+    monkeypatch.setitem(sys.modules, "test_registry_known", known)  # type: ignore[arg-type]
+    (tmp_path / "warm_colours.py").write_text(
+        "import test_registry_known as known\n@known.add('red')\ndef red(): pass\n"
+    )
+    (tmp_path / "cold_colours.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert (list(known), known.names(), "red" in known) == (["red", "blue"], ("red", "blue"), True)
+    assert "warm_colours" not in sys.modules
+    with pytest.raises(Misuse, match="twice"):
+        known.add("red")(lambda: None)
+    assert known.get("red") is sys.modules.pop("warm_colours").red
+    with pytest.raises(Misuse, match="unknown colour 'blue'"):
+        known.get("blue")
+    del sys.modules["cold_colours"]
 
 
 def test_nearest() -> None:

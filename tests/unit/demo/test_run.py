@@ -41,7 +41,7 @@ def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def config() -> Config:
     raw: Any = yaml.safe_load(run.CONFIG.read_text(encoding="utf-8"))
-    return Config.model_validate(raw)
+    return Config.of(raw)
 
 
 def test_the_config_is_valid_and_has_the_promised_shape(config: Config) -> None:

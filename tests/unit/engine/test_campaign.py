@@ -2,8 +2,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, Stopped, says, scenario
+from flakestorm.config.model import Invariant
+from flakestorm.core.answer import AgentError, Answer
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Event, Planned, RunFinished
 from flakestorm.engine.plan import make_plan
@@ -114,6 +117,46 @@ def test_what_is_not_available_is_refused_before_anything_starts(tmp_path) -> No
 
 
 def _wrong_mode():
-    return scenario("wrong").model_copy(
-        update={"tool_faults": [scenario("x", "search").tool_faults[0].model_copy(update={"mode": "melt"})]}
-    )
+    return replace(scenario("wrong"), tool_faults=[replace(scenario("x", "search").tool_faults[0], mode="melt")])
+
+
+def test_runs_without_chaos_come_first_where_others_are_compared_with_them(tmp_path) -> None:
+    """One run without chaos for each prompt, whatever the number of trials and scenarios."""
+    unchanged = Invariant(type="behavior_unchanged", id="unchanged", severity="critical")
+    agent = FakeAgent()
+    running = campaign(tmp_path, DOWN, scenario("also down", "search"), invariants=[unchanged], agent=agent)
+    asyncio.run(running.execute())
+    report = running.report()
+    assert [(run.id, run.scenario) for run in report.runs] == [
+        ("r-0001", "no chaos"),
+        ("r-0002", "no chaos"),
+        ("r-0003", "down"),
+        ("r-0004", "down"),
+        ("r-0005", "also down"),
+        ("r-0006", "also down"),
+    ]
+    assert len(agent.asked) == 6
+    assert {cell.verdict for cell in report.cells} == {"fail"}
+    assert "alike to the baseline" in report.cells[0].reason
+    assert "found 3" in report.cells[0].reason
+
+
+def test_the_matrix_s_own_runs_without_chaos_are_the_baseline(tmp_path) -> None:
+    unchanged = Invariant(type="behavior_unchanged", id="unchanged")
+    agent = FakeAgent()
+    running = campaign(tmp_path, DOWN, CALM, invariants=[unchanged, says("found")], agent=agent)
+    asyncio.run(running.execute())
+    assert len(agent.asked) == 4
+    compared = [cell for cell in running.report().cells if cell.invariant == "unchanged"]
+    assert [(cell.scenario, cell.verdict) for cell in compared] == [("down", "fail"), ("down", "fail")]
+
+
+def test_an_agent_that_fails_without_chaos_gives_no_baseline(tmp_path) -> None:
+    class Mute(FakeAgent):
+        async def ask(self, prompt, line):
+            return Answer(error=AgentError("crash", "exit code 1"))
+
+    unchanged = Invariant(type="behavior_unchanged", id="unchanged")
+    running = campaign(tmp_path, DOWN, invariants=[unchanged], agent=Mute())
+    asyncio.run(running.execute())
+    assert {cell.verdict for cell in running.report().cells} == {"fail"}  # no output: the agent's own error

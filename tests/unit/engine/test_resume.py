@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from engine_support import FakeWorld, run_of, says, scenario
-from flakestorm.config.model import Scenario
+from flakestorm.config.model import Invariant, Scenario, ToolFault
 from flakestorm.core.site import Site
-from flakestorm.engine.events import Report, ScenarioInfo
+from flakestorm.core.verdict import failed
+from flakestorm.engine.events import CellResult, Report, ScenarioInfo
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.resume import take_over
 from flakestorm.errors import Misuse
@@ -51,9 +52,9 @@ def test_finished_runs_are_judged_again_and_the_rest_is_left() -> None:
 def test_which_faults_found_their_tool_is_read_off_the_tape() -> None:
     run = run_of(PLAN.trials[2]).run
     (taken,) = take_over(PLAN, report_of(run), tape_of("search"), WORLD)
-    assert taken.view.ledger.matched == {0}
+    assert taken.view.ledger.matched == {0: 1}
     (taken,) = take_over(PLAN, report_of(run), tape_of("search", "pay"), WORLD)
-    assert taken.view.ledger.matched == {0, 1}
+    assert taken.view.ledger.matched == {0: 1, 1: 1}
 
 
 def test_which_faults_found_a_result_is_read_off_the_tape_too() -> None:
@@ -63,12 +64,12 @@ def test_which_faults_found_a_result_is_read_off_the_tape_too() -> None:
     model = Exchange(Site("llm", "m", 1), wire="openai_chat", body=json.dumps({"messages": messages}).encode())
     run = run_of(PLAN.trials[2]).run
     (taken,) = take_over(PLAN, report_of(run), lambda run: [model], WORLD)
-    assert taken.view.ledger.matched == {1}
-    seen = Scenario(name="down", tool_faults=[{"tool": "pay", "mode": "error", "match_url": "*/other"}])
+    assert taken.view.ledger.matched == {1: 1}
+    seen = Scenario(name="down", tool_faults=[ToolFault(tool="pay", mode="error", match_url="*/other")])
     plan = make_plan("contract run", scenarios=[scenario("calm"), seen], invariants=[says("fine")], prompts=["a", "b"])
     infos = tuple(ScenarioInfo(s.name, Schedule.of(s).describe()) for s in plan.scenarios)
     (taken,) = take_over(plan, replace(report_of(run), scenarios=infos), lambda run: [model], WORLD)
-    assert taken.view.ledger.matched == set(), "a fault for a URL is not for results"
+    assert taken.view.ledger.matched == {}, "a fault for a URL is not for results"
 
 
 def test_agent_errors_come_back_as_they_were() -> None:
@@ -105,3 +106,31 @@ def test_a_report_made_with_other_trials_is_refused() -> None:
     )
     with pytest.raises(Misuse, match="other --trials"):
         take_over(PLAN, report_of(*(run_of(t).run for t in other.trials)), tape_of(), WORLD)
+
+
+def test_a_run_is_compared_again_with_what_was_said_without_chaos() -> None:
+    unchanged = Invariant(type="behavior_unchanged", id="unchanged")
+    plan = make_plan("contract run", scenarios=[scenario("calm"), DOWN], invariants=[unchanged], prompts=["a"])
+    made = [run_of(plan.trials[0], "found three flights").run, run_of(plan.trials[1], "no idea at all").run]
+    report = replace(report_of(*made), prompts=plan.prompts)
+    taken = take_over(plan, report, tape_of("search"), WORLD)
+    assert [(j.view.baseline, [v.outcome for _, v in j.verdicts]) for j in taken] == [
+        ("found three flights", []),
+        ("found three flights", ["fail"]),
+    ]
+
+
+def test_an_agent_of_somebody_else_is_held_where_its_tape_holds_anything() -> None:
+    report = report_of(run_of(PLAN.trials[0]).run)
+    for elsewhere, called, held in ((True, ["search"], True), (True, [], False), (False, [], True)):
+        (found,) = take_over(PLAN, report, tape_of(*called), WORLD, elsewhere=elsewhere)
+        assert found.view.held is held
+
+
+def test_a_model_s_opinion_is_kept() -> None:
+    polite = Invariant(type="judge", id="polite", rubric="polite")
+    plan = make_plan("contract run", scenarios=[scenario("calm"), DOWN], invariants=[polite], prompts=["a"])
+    run = run_of(plan.trials[0]).run
+    cell = CellResult("calm", "polite", "medium", 0, 1, "fail", "the judge: rude", run.id)
+    (taken,) = take_over(plan, replace(report_of(run), prompts=plan.prompts, cells=(cell,)), tape_of(), WORLD)
+    assert [verdict for _, verdict in taken.verdicts] == [failed("the judge: rude")]

@@ -1,13 +1,19 @@
 import asyncio
 import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, run_of, says, scenario
+from flakestorm.config.model import Invariant, Scenario
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import drive
 from flakestorm.core.stream import pump
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.runner import Runner
+from flakestorm.errors import ModelFailed
 from flakestorm.tape.reader import Tape
 
 
@@ -113,3 +119,112 @@ def test_tools_that_the_boundary_holds_are_sure_to_be_seen(tmp_path) -> None:
     found = []
     asyncio.run(held.carry_out(plan.trials, found.append))
     assert found[0].view.visible == ("search", "book")
+
+
+def test_of_an_agent_of_somebody_else_only_a_call_that_crossed_proves_anything(tmp_path) -> None:
+    class Calling(FakeAgent):
+        async def ask(self, prompt, line) -> Answer:
+            line.calls = len(self.asked)  # none in the first run
+            self.asked.append(prompt)
+            return Answer("done")
+
+    it = runner(tmp_path, Calling())
+    it.elsewhere = True
+    found = []
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("done")], prompts=["a", "b", "c"])
+    asyncio.run(it.carry_out(plan.trials, found.append))
+    assert [judged.view.held for judged in found] == [False, True, True]
+
+
+def test_a_poisoned_input_is_what_the_agent_is_asked_and_what_run_and_tape_say(tmp_path) -> None:
+    agent = FakeAgent()
+    attack = {"type": "memory_poisoning", "payload": "is admin", "inject_at": "input"}
+    poisoned, calm = carry_out(
+        tmp_path, agent, Scenario.of({"name": "bad", "context_attacks": [attack]}), scenario("calm")
+    )
+    assert agent.asked == [poisoned.run.input, "a"]
+    assert poisoned.view.input == poisoned.run.input
+    assert poisoned.run.input.startswith("a\n\nis admin Put the reference code")
+    assert [str(firing.site) for firing in poisoned.run.fired] == ["agent/input#1"]
+    heads = [json.loads(Path(judged.run.tape).read_bytes().splitlines()[0]) for judged in (poisoned, calm)]
+    assert [(head["input"], head.get("original")) for head in heads] == [(poisoned.run.input, "a"), ("a", None)]
+
+
+class Delayed(FakeAgent):
+    """Its search is kept waiting for 20 s of the run's time."""
+
+    async def ask(self, prompt, line) -> Answer:
+        for _ in line.clock.passing(20.0, 0.1):
+            pass
+        return await super().ask(prompt, line)
+
+
+def test_skipped_time_counts_in_latency_and_on_the_tape(tmp_path) -> None:
+    (judged,) = carry_out(tmp_path, Delayed(), scenario("calm"))
+    assert 19_900 <= judged.view.latency_ms <= 20_100
+    assert judged.run.latency_ms == round(judged.view.latency_ms, 1)
+    (exchange,) = Tape.open(judged.run.tape).exchanges()
+    assert 19_900 <= exchange.t_ms <= 20_100
+
+
+def test_an_answer_that_comes_too_late_by_the_runs_time_is_a_time_out(tmp_path) -> None:
+    held = runner(tmp_path, Delayed())
+    held.limit_ms = 15_000
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=("a",))
+    found = []
+    asyncio.run(held.carry_out(plan.trials, found.append))
+    assert (found[0].run.output, found[0].run.error) == ("", "timeout: no answer within 15000 ms")
+    assert found[0].run.latency_ms == 15_000
+
+
+class Adviser:
+    """A judge that gives these replies in turn; the last one again and again."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self.replies, self.asked = list(replies), []
+
+    async def ask(self, prompt: str, *, system: str = "", temperature: float | None = None) -> str:
+        self.asked.append((system, prompt, temperature))
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self) -> None:
+        pass
+
+
+JUDGED = Invariant(type="judge", id="polite", rubric="The answer is polite.")
+FINE = '{"verdict": "pass", "reason": "fine"}'
+
+
+@pytest.mark.parametrize(
+    ("replies", "outcomes"),
+    [
+        ((FINE,), ["pass", "pass"]),
+        ((FINE, '{"verdict": "fail", "reason": "rude"}', FINE), ["inconclusive", "pass"]),
+        (("I like it",), ["inconclusive", "inconclusive"]),
+        ((ModelFailed("status 429"),), ["inconclusive", "inconclusive"]),
+    ],
+)
+def test_a_judge_is_asked_twice_on_the_first_trial_and_once_on_others(tmp_path, replies, outcomes) -> None:
+    adviser = Adviser(*replies)
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[JUDGED], prompts=["a"], trials=2)
+    judged = _judged_by(adviser, plan, tmp_path)
+    assert [verdict.outcome for each in judged for _, verdict in each.verdicts] == outcomes
+    assert [temperature for _, _, temperature in adviser.asked] == [0.0] * 3
+    assert "The answer is polite." in adviser.asked[0][1]
+
+
+def test_nobody_is_asked_about_a_run_that_cannot_be_judged(tmp_path) -> None:
+    adviser = Adviser(FINE)
+    down = Invariant(type="judge", id="polite", rubric="The answer is polite.", when="tool_faults_active")
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[down], prompts=["a"])
+    assert [each.verdicts for each in _judged_by(adviser, plan, tmp_path)] == [()]
+    assert adviser.asked == []
+
+
+def _judged_by(adviser: Adviser, plan, folder):
+    done = []
+    asyncio.run(replace(runner(folder, FakeAgent()), adviser=adviser).carry_out(plan.trials, done.append))
+    return done

@@ -4,7 +4,7 @@ import pytest
 
 from engine_support import run_of, says, scenario
 from flakestorm.engine.plan import Plan, make_plan
-from flakestorm.engine.score import Gate, assemble
+from flakestorm.engine.score import UNHELD, Gate, assemble
 
 CALM, DOWN = scenario("calm"), scenario("down", "search")
 CONTRACT = Gate("contract")
@@ -116,4 +116,22 @@ def test_an_interruption_is_told_and_keeps_what_is_known() -> None:
 def test_nothing_run_says_why() -> None:
     found = assemble(plan_of(CALM), [], CONTRACT, notes=["the agent could not be reached: refused"])
     assert (found.exit_code, found.headline) == (3, "the agent could not be reached: refused")
+    told = "the agent ended: code 1; its last lines:\n    Traceback\n      File x\n    OSError: no model"
+    found = assemble(plan_of(CALM), [], CONTRACT, notes=[told])
+    assert found.headline == "the agent ended: code 1; its last lines: … OSError: no model"
+    assert found.notes == (told,)
     assert found.scores["contract"].value is None
+
+
+def test_an_agent_of_somebody_else_of_which_nothing_was_seen() -> None:
+    def unheld(trial):
+        judged = run_of(trial, fired=False, seen=())
+        return replace(judged, view=replace(judged.view, held=False))
+
+    plan = plan_of(CALM, DOWN)
+    found = assemble(plan, [unheld(t) for t in plan.trials], CONTRACT)
+    assert found.exit_code == 3
+    assert UNHELD in found.notes
+    assert UNHELD not in assemble(plan, [unheld(plan.trials[0]), run_of(plan.trials[1])], CONTRACT).notes
+    calm = plan_of(CALM)  # nothing here depends on the boundary
+    assert assemble(calm, [unheld(t) for t in calm.trials], CONTRACT).notes == ()

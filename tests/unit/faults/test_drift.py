@@ -35,6 +35,10 @@ def test_json_fields_are_renamed_and_values_are_not(severity, names) -> None:
     assert list(value[names[1]][0].values()) == [2.5, "tea"]
 
 
+def test_two_fields_do_not_become_one() -> None:
+    assert json.loads(drift('{"a_b": 1, "a__b": 2}', "json_field_rename", "subtle")) == {"aB": 1, "aB_": 2}
+
+
 def test_json_in_a_code_fence_is_found() -> None:
     changed = drift(f"Here you are:\n```json\n{ORDER}\n```\nBye.", "json_field_rename", "subtle")
     assert changed.startswith("Here you are:\n```json\n{")
@@ -55,12 +59,33 @@ def test_where_there_is_nothing_to_change_nothing_changes(text, kind) -> None:
     assert drift(text, kind) == text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", [PROSE, ORDER, "I'm sorry, but I can't help with that."])
-def test_the_severities_differ(kind, text) -> None:
-    found = [drift(text, kind, severity) for severity in LEVELS]
-    changed = [f for f in found if f != text]
-    assert len(set(changed)) == len(changed)
+REFUSALS = ["I'm sorry, but I can't help with that.", "I'm sorry, but I'm not able to help with that."]
+LONG = "One two. Three four! Five six? Seven eight. Nine ten."
+CHANGEABLE = [
+    *(("json_field_rename", text) for text in (ORDER, '{"a": 1}', '{"_": {"b_c": 2}}')),
+    *(("refusal_rephrase", text) for text in REFUSALS),
+    *((kind, text) for kind in ("format_change", "tone_shift") for text in (PROSE, ORDER, LONG, *REFUSALS, "fine")),
+    *(("verbosity_shift", text) for text in (PROSE, ORDER, LONG, "fine", "x" * 50, "x" * 120, "x" * 900)),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), CHANGEABLE)
+def test_the_severities_differ_from_each_other_and_from_the_answer(kind, text) -> None:
+    assert len({text, *(drift(text, kind, severity) for severity in LEVELS)}) == 4
+
+
+@pytest.mark.parametrize("text", [PROSE, LONG, "A single sentence can be cut in its middle as well."])
+def test_so_do_those_that_make_it_shorter(text) -> None:
+    short = [drift(text, "verbosity_shift", severity, direction="compress") for severity in LEVELS]
+    assert len(text) > len(short[0]) > len(short[1]) > len(short[2]) > 0
+    assert all(text.startswith(each) for each in short)
+
+
+@given(st.text("ab .!", min_size=1, max_size=300).filter(str.strip))
+def test_whatever_the_answer_each_severity_is_longer(text) -> None:
+    longer = [drift(text, "verbosity_shift", severity) for severity in LEVELS]
+    assert len(text) < len(longer[0]) < len(longer[1]) < len(longer[2])
+    assert all(each.startswith(text) for each in longer)
 
 
 def test_formats() -> None:

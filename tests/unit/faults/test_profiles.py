@@ -3,26 +3,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.profiles import load, names, profile
 from flakestorm.faults.schedule import Schedule
 
-SEVEN = (
+KNOWN = (
     "api_outage",
     "cascading_failure",
     "degraded_llm",
+    "flaky_network",
     "high_latency",
     "hostile_tools",
     "indirect_injection",
+    "lying_tools",
+    "mcp_chaos",
     "model_version_drift",
+    "stream_chaos",
 )
 
 
 def test_the_built_in_profiles_are_listed_and_described() -> None:
-    assert names() == SEVEN
-    for name in SEVEN:
+    assert names() == KNOWN
+    for name in KNOWN:
         assert load(name).name == name
         assert profile(name).description.endswith(".")
 
@@ -40,7 +45,7 @@ def test_their_values() -> None:
     assert load("hostile_tools").tool_faults == [hostile]
     assert load("high_latency").tool_faults == [ToolFault(tool="*", mode="slow", delay_ms=20000)]
     assert load("high_latency").llm_faults == [LlmFault(mode="timeout", delay_ms=15000, probability=0.3)]
-    assert load("cascading_failure").tool_faults == [outage.model_copy(update={"after_calls": 2})]
+    assert load("cascading_failure").tool_faults == [replace(outage, after_calls=2)]
     assert load("cascading_failure").llm_faults == [LlmFault(mode="truncated_response", max_tokens=5, after_calls=3)]
     attack = load("indirect_injection").context_attacks[0]
     assert (attack.type, attack.trigger_probability, len(attack.payloads or ())) == ("indirect_injection", 0.5, 3)
@@ -48,6 +53,29 @@ def test_their_values() -> None:
         ("json_field_rename", "subtle", 0.3),
         ("format_change", None, 0.2),
     ]
+    assert [(f.mode, f.after_events, f.probability) for f in load("stream_chaos").llm_faults] == [
+        ("slow_stream", None, 0.3),
+        ("stream_cut", 5, 0.2),
+        ("overloaded", 5, 0.1),
+    ]
+
+
+def test_the_values_of_the_new_ones() -> None:
+    def modes(name: str) -> list[tuple[str, float | None]]:
+        return [(fault.mode, fault.probability) for fault in load(name).tool_faults]
+
+    assert modes("lying_tools") == [("wrong_value", 0.5), ("drop_fields", 0.3), ("empty", 0.1)]
+    resets, lost, twice, slow = load("flaky_network").tool_faults
+    assert [fault.mode for fault in (resets, lost, twice, slow)] == [
+        "connection_reset",
+        "timeout_after_commit",
+        "duplicate",
+        "slow",
+    ]
+    assert (lost.delay_ms, slow.delay_ms) == (10_000, 2_000)
+    poison, forgets, *_ = load("mcp_chaos").tool_faults
+    assert (poison.mode, poison.probability) == ("tool_poisoning", None)
+    assert (forgets.mode, forgets.calls) == ("session_lost", [2])
 
 
 @pytest.mark.parametrize("name", names())
@@ -55,11 +83,11 @@ def test_a_schedule_can_be_made_of_each(name: str) -> None:
     assert Schedule.of(load(name)).planned
 
 
-def test_a_profile_with_what_this_version_lacks_loads_and_its_schedule_names_it(tmp_path: Path) -> None:
+def test_a_profile_with_a_mode_that_nobody_knows_is_told_by_its_line(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text("name: own\ntool_faults: [{mode: flap}]\n")
-    with pytest.raises(Misuse, match="'flap' is not available in this version"):
-        Schedule.of(load(file))
+    file.write_text("name: own\ntool_faults: [{mode: flop}]\n")
+    with pytest.raises(ConfigError, match=r"own\.yaml:2: .*unknown tool fault mode 'flop'; did you mean 'flap'\?"):
+        load(file)
 
 
 @pytest.mark.parametrize("form", ["flat", "nested"])

@@ -10,7 +10,7 @@ import pytest
 
 from faults_support import JSON, World, llm_call, tool_call
 from flakestorm.config.model import Chaos, LlmFault, ToolFault
-from flakestorm.core.call import Call, Reply
+from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
@@ -18,6 +18,7 @@ from flakestorm.core.site import Site
 from flakestorm.errors import CallFailed
 from flakestorm.faults.base import inward
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.model import Exchange, Recorded
 
 OUTAGE = "Error: 503 Service Unavailable"
 
@@ -238,13 +239,13 @@ def test_where_settles_it() -> None:
 def test_a_fault_for_a_url_is_not_for_results() -> None:
     stage, ledger = staged(error(tool="search", match_url="*/x"))
     assert told(World(), stage, ("c1", "search", "x")) == ["x"]
-    assert ledger.matched == set()
+    assert ledger.matched == {}
 
 
 def test_a_result_counts_as_found_whether_or_not_the_triggers_agree() -> None:
     stage, ledger = staged(error(tool="search", calls=[7]), error(tool="pay"))
     told(World(), stage, ("c1", "search", "x"))
-    assert ledger.matched == {0}
+    assert ledger.matched == {0: 1}
 
 
 def test_without_a_fault_for_results_a_request_is_not_even_read() -> None:
@@ -263,8 +264,11 @@ def test_a_tool_is_named_by_the_reply_that_asked_for_it() -> None:
     """As with OpenAI's `previous_response_id`: the request with the result does not hold the call."""
     asked = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
     answer = {"choices": [{"message": {"role": "assistant", "tool_calls": [asked]}, "finish_reason": "tool_calls"}]}
-    stage, ledger = staged(error(tool="search"))
-    World(Reply(200, JSON, json.dumps(answer).encode())).read(stage, llm_call(body=request()))
+    said = Recorded(200, JSON, chunks=[json.dumps(answer).encode()])
+    noted = [Exchange(Site("llm", "gpt-4o", 1), wire="openai_chat", reply=said)]
+    ledger = Ledger()
+    schedule = Schedule.of(Chaos(tool_faults=[error(tool="search")]))
+    stage = schedule.stage(Choices(1), ledger, noted=lambda: noted)
     world = World()
     body = json.dumps(
         {"model": "gpt-4o", "messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}]}

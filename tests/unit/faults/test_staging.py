@@ -63,7 +63,7 @@ def call(kind: Kind, name: str, url: str = "https://x.test/a?b=1", n: int = 1) -
         (LlmFault(mode="timeout", site="llm/gpt-4o#1"), {"llm"}),
         (LlmFault(mode="timeout", site="llm/gpt-4o#2"), set()),
     ],
-    ids=lambda value: str(value.model_dump(exclude_unset=True)) if not isinstance(value, set) else "",
+    ids=lambda value: str(value.given()) if not isinstance(value, set) else "",
 )
 def test_a_fault_is_for_the_calls_its_filter_names(spec: ToolFault | LlmFault, matched: set[str]) -> None:
     matches = matcher(Planned(0, "llm" if isinstance(spec, LlmFault) else "tool", spec))
@@ -83,7 +83,7 @@ def test_the_agents_input_and_its_draws_are_never_touched() -> None:
     world = World()
     for kind in ("agent", "draw"):
         assert world.cross(stage, call(kind, "x")) is world.answer  # type: ignore[arg-type]
-    assert (ledger.fired, ledger.matched) == ([], set())
+    assert (ledger.fired, ledger.matched) == ([], {})
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,12 @@ def test_at_each_site_every_fault_that_is_due_fires_or_is_masked(chosen: list[st
         (ToolFault(mode="error", tool="*/*"), {"resources/read"}),
         (ToolFault(mode="error", tool="tools/list"), {"tools/list"}),
         (ToolFault(mode="error", site="mcp/initialize#1"), {"initialize"}),
+        (ToolFault(mode="tool_poisoning"), {"tools/list"}),
+        (ToolFault(mode="tool_poisoning", tool="search"), {"tools/list"}),
+        (ToolFault(mode="tool_poisoning", match_url="https://y.test/*"), set()),
+        (ToolFault(mode="tool_poisoning", site="mcp/tools/list#2"), set()),
     ],
-    ids=lambda value: str(value.model_dump(exclude_unset=True)) if isinstance(value, ToolFault) else "",
+    ids=lambda value: str(value.given()) if isinstance(value, ToolFault) else "",
 )
 def test_a_glob_means_what_an_mcp_server_does_and_not_its_housekeeping(spec: ToolFault, hit: set[str]) -> None:
     matches = matcher(Planned(0, "tool", spec))

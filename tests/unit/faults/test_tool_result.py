@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults_support import scene
 from flakestorm.config.model import ToolFault
-from flakestorm.core.choices import Choices
 from flakestorm.faults.base import Change, result_faults
-from flakestorm.faults.tool import ARGUMENTS as CALL_ARGUMENTS
 from flakestorm.faults.tool import DEFAULT_PAYLOAD
-from flakestorm.faults.tool_result import ARGUMENTS
 from flakestorm.wire.results import Told
 
 FINE = Told('{"flights": 3}')
@@ -19,7 +17,7 @@ FINE = Told('{"flights": 3}')
 
 def change(mode: str, told: Told = FINE, **settings: object) -> Change | None:
     spec = ToolFault(mode=mode, **settings)  # type: ignore[arg-type]
-    return result_faults.get(mode)(spec, Choices(1), told)
+    return result_faults.get(mode)(spec, scene([]), told)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +66,3 @@ def test_malformed_is_never_json(document: object) -> None:
 
 def test_malformed_has_nothing_to_break_where_there_is_no_text() -> None:
     assert change("malformed", Told("")) is None
-
-
-def test_the_one_line_form_has_the_arguments_of_the_call() -> None:
-    assert {mode: ARGUMENTS[mode] for mode in CALL_ARGUMENTS} == CALL_ARGUMENTS
-    assert set(ARGUMENTS) <= set(result_faults)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flakestorm.engine.events import FaultTally, ScenarioInfo
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import FORMAT, dumps, from_document, read_json, to_document, write_json
 from flakestorm.reports.text import encodable
@@ -42,7 +43,7 @@ def test_the_published_keys_are_there() -> None:
     assert set(CELL) <= document["cells"][0].keys()
     assert {*RUN, "reproduce"} <= document["runs"][0].keys()
     hit = next(run for run in document["runs"] if run["faults"]["fired"])
-    assert hit["faults"].keys() == {"planned", "fired", "masked"}
+    assert hit["faults"].keys() == {"planned", "fired", "masked", "impossible", "idle"}
     fired = hit["faults"]["fired"][0]
     assert (fired["site"], fired["mode"], fired["detail"]) == ("tool/search_flights#1", "error:503", "no reply")
 
@@ -102,7 +103,7 @@ def mutate(change: Any) -> dict[str, Any]:
         (lambda d: d.pop("format"), "it has no 'format', expected 'flakestorm-report/1'"),
         (lambda d: d.update(format="flakestorm-report/2"), "its format is 'flakestorm-report/2'"),
         (lambda d: d.update(verdict="maybe"), "verdict: "),
-        (lambda d: d.pop("seed"), "seed: Field required"),
+        (lambda d: d.pop("seed"), "missing required field `seed`"),
         (lambda d: d.update(exit_code="1"), "exit_code: "),
         (lambda d: d.update(runs={}), "runs: "),
         (lambda d: d["cells"][3].update(severity="mild"), "cells.3.severity: "),
@@ -111,7 +112,7 @@ def mutate(change: Any) -> dict[str, Any]:
         (lambda d: d["runs"][1]["faults"].update(fired=[7]), "runs.1.faults.fired.0: must be an object"),
         (lambda d: d["runs"][1]["faults"].update(masked=[{"site": "x"}]), "runs.1.faults.masked.0.site: 'x' is not a"),
         (lambda d: d["runs"].append(7), "runs.8: "),
-        (lambda d: d["scores"].update(contract=71.4), "scores.contract: "),
+        (lambda d: d["scores"].update(contract=71.4), "scores: Expected `object`"),
         (lambda d: d.update(duration_ms=float("inf")), "not a valid"),
     ],
 )
@@ -172,3 +173,17 @@ def test_one_value_changed_gives_a_report_or_misuse(path: list[Any], value: Any)
         at[path[-1]] = value
     with suppress(Misuse):
         assert from_document(document).command == document["command"]
+
+
+def test_what_became_of_every_fault_comes_back_and_may_be_absent() -> None:
+    base = sample()
+    hit = base.runs[2].fired
+    told = ScenarioInfo("search-down", ("tool/search_flights=error:503",), (FaultTally("tool/a=error", 2, 1, 0, 1, 0),))
+    report = replace(base, scenarios=(told,), runs=(replace(base.runs[0], impossible=hit, idle=hit),))
+    document = to_document(report)
+    assert from_document(document) == report
+    for run in document["runs"]:
+        del run["faults"]["impossible"], run["faults"]["idle"]
+    del document["scenarios"][0]["tallies"]
+    read = from_document(document)
+    assert (read.runs[0].impossible, read.runs[0].idle, read.scenarios[0].tallies) == ((), (), ())

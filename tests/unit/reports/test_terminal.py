@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from flakestorm.engine.events import Finished, Note, Planned, RunFinished, RunStarted
+from flakestorm.engine.events import FaultTally, Finished, Note, Planned, RunFinished, RunStarted, ScenarioInfo
 from flakestorm.reports.terminal import Progress, progress, summary, text
 from report_samples import empty, hostile, large, sample
 
@@ -39,9 +40,14 @@ class Encoded(io.StringIO):
         return super().write(text)
 
 
-def test_rich_is_not_imported_until_something_is_drawn() -> None:
-    code = "import sys, flakestorm.reports.terminal as t; t.progress(); sys.exit('rich' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_rich_is_not_imported_until_a_bar_is_drawn() -> None:
+    code = (
+        "import sys, flakestorm.reports.terminal as t\n"
+        "from report_samples import sample\n"
+        "t.progress(); t.summary(sample()); sys.exit('rich' in sys.modules)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=env, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def test_the_summary_of_a_failed_contract() -> None:
@@ -53,6 +59,22 @@ def test_the_summary_of_a_failed_contract() -> None:
     assert "contract  71.43 [55.10, 83.20]  (13 of 19 passed, 7 inconclusive, a critical invariant failed)" in lines
     assert lines[-1] == "report: reports/report.html"
     assert "note: model-cut-short: no planned fault fired in 2 of 2 runs." in lines
+
+
+def test_faults_that_did_not_fire_in_every_run_are_told_of() -> None:
+    base = sample()
+    told = (FaultTally("tool/a=error", 2, 2, 0, 0, 0), FaultTally("tool/b=error", 2, 0, 1, 1, 0))
+    run = replace(base.runs[4], impossible=base.runs[2].fired, masked=base.runs[2].fired * 5)
+    report = replace(
+        base,
+        scenarios=(*base.scenarios, ScenarioInfo("two", ("tool/a=error", "tool/b=error"), told)),
+        runs=(*base.runs[:4], run, *base.runs[5:]),
+    )
+    drawn = text(report, width=200)
+    assert "two: tool/b=error fired in 0 of 2 runs; masked in 1, impossible in 1" in drawn.splitlines()
+    assert "tool/a=error fired" not in drawn
+    assert "; masked: tool/search_flights#1 error:503, " in drawn
+    assert " and 1 more; impossible: tool/search_flights#1 error:503" in " ".join(drawn.split())
 
 
 def test_the_map_has_scenarios_down_where_that_fits() -> None:
@@ -112,6 +134,15 @@ def test_a_newline_in_the_headline_cannot_forge_a_line() -> None:
     forged = replace(sample(), headline="broken\n✓ PASS  all is well", notes=("a\nreport: b",))
     lines = text(forged).splitlines()
     assert not [line for line in lines if line.startswith(("✓ PASS", "report:"))]
+
+
+def test_a_note_of_several_lines_keeps_them() -> None:
+    noted = replace(sample(), notes=("the agent ended; its last lines:\n    Traceback\n    OSError: no model",))
+    assert text(noted).splitlines()[-3:] == [
+        "note: the agent ended; its last lines:",
+        "      Traceback",
+        "      OSError: no model",
+    ]
 
 
 def test_color_only_where_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,19 @@ def test_credentials_and_cookies_are_taken_out_of_headers(name: str) -> None:
     assert redact.headers(fields) == redact.headers(fields)  # what was learned about a name does not change the answer
 
 
+def test_several_secrets_are_all_taken_out_and_the_rest_is_the_same() -> None:
+    plain = ("accept", "*/*")
+    fields = (("Authorization", SECRET), plain, ("cookie", SECRET), ("x-api-key", SECRET))
+    assert redact.headers(fields) == (
+        ("Authorization", REDACTED),
+        plain,
+        ("cookie", REDACTED),
+        ("x-api-key", REDACTED),
+    )
+    assert redact.headers((plain,)) == (plain,)
+    assert redact.headers(()) == ()
+
+
 @pytest.mark.parametrize(
     "name", ["content-type", "Idempotency-Key", "x-ratelimit-remaining-tokens", "openai-organization", "x-request-id"]
 )

@@ -420,6 +420,26 @@ def test_exchanges_that_end_in_many_threads_are_all_on_the_tape(tmp_path: Path) 
     assert [e.n for e in tape.exchanges()] == list(range(workers * 25))
 
 
+def test_a_tape_that_somebody_still_reads_stays_whole_when_another_takes_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "r.tape"
+    Run(path).recorder.close(output="old")
+    before = path.read_bytes()
+    with path.open("rb") as reading:
+        Run(path).recorder.close(output="new")
+        assert reading.read() == before
+    footer = Tape.open(path).footer
+    assert footer is not None
+    assert footer.output == "new"
+
+
+def test_a_tape_written_through_a_link_stays_where_the_link_says(tmp_path: Path) -> None:
+    (tmp_path / "real").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    Run(tmp_path / "link").recorder.close(output="done")
+    assert (tmp_path / "link").is_symlink()
+    assert Tape.open(tmp_path / "real").complete
+
+
 def test_a_tape_that_cannot_be_created_says_so(tmp_path: Path) -> None:
     with pytest.raises(TapeError, match=r"missing/r\.tape cannot be written: No such file"):
         Recorder(tmp_path / "missing" / "r.tape", clock=Clock(), ledger=Ledger(), header={})
@@ -462,3 +482,21 @@ def test_what_the_world_was_asked_is_kept_where_a_fault_changed_it(tmp_path: Pat
     assert [str(firing.site) for firing in first.faults] == ["tool/unknown#1"]
     assert first.faults[0].via == first.site
     assert again.faults == last.faults == ()
+
+
+def test_a_recorder_that_keeps_nothing_writes_the_same_tape(tmp_path: Path) -> None:
+    def record(name: str, *, keep: bool) -> Recorder:
+        recorder = Recorder(tmp_path / name, clock=Clock(), ledger=Ledger(), header={"run": "r-1"}, keep=keep)
+        stage = chain(recorder.outer, recorder.inner)
+        for n in range(3):
+            call = replace(tool_call(), lane=str(n % 2), body=b"%d" % n)
+            for _ in pump(drive(stage(call), lambda _: SAID, lambda _: None), lambda _: None):
+                pass
+        recorder.close(output="done")
+        return recorder
+
+    kept, gone = record("kept", keep=True), record("gone", keep=False)
+    assert (len(kept.exchanges), gone.exchanges, gone.count) == (3, [], 3)
+    assert kept.digest == gone.digest
+    assert (tmp_path / "kept").read_bytes() == (tmp_path / "gone").read_bytes()
+    Tape.open(tmp_path / "gone").verify()

@@ -12,6 +12,7 @@ from wire_support import hostile_json
 WIRE = Anthropic()
 BODY = b'{"model":"claude","messages":[]}'
 URL = "https://api.anthropic.com/v1/messages"
+VERTEX = "https://h.test/v1/projects/p/locations/eu/publishers/anthropic/models/claude%401"
 
 
 def stream(*docs: dict[str, object]) -> bytes:
@@ -48,7 +49,10 @@ END: tuple[dict[str, object], ...] = (
         (URL + "/count_tokens", BODY, None),
         (URL + "/batches", BODY, None),
         ("https://api.openai.com/v1/threads/t/messages", BODY, None),
-        ("https://h.test/v1/projects/p/publishers/anthropic/models/claude:rawPredict", BODY, None),
+        (f"{VERTEX}:rawPredict", b'{"anthropic_version":"vertex-2023-10-16","messages":[]}', "claude@1"),
+        (f"{VERTEX}:streamRawPredict", BODY, "claude@1"),
+        (f"{VERTEX}:countTokens", BODY, None),
+        (f"{VERTEX}:rawPredict", b'{"instances":[]}', None),
     ],
 )
 def test_which_calls_are_its_own(url: str, body: bytes, model: str | None) -> None:
@@ -225,3 +229,9 @@ def test_status_and_message_are_the_caller_s_where_given() -> None:
     reply = WIRE.failure(Failure("server_error", 502, "down"), CALL)
     assert (reply.status, WIRE.said(reply.body, stream=True).error) == (502, "down")
     assert header(reply.headers, "retry-after") is None
+
+
+def test_by_way_of_google_its_errors_are_google_s() -> None:
+    reply = WIRE.failure(Failure("rate_limit"), Call("POST", f"{VERTEX}:rawPredict", body=BODY))
+    assert isinstance(reply.body, bytes)
+    assert (reply.status, orjson.loads(reply.body)["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")

@@ -1,5 +1,5 @@
 from flakestorm.wire.base import Edit, Said, Wire
-from flakestorm.wire.classify import WIRES
+from flakestorm.wire.protocols import wires
 
 
 def test_an_edit_asks_for_nothing_unless_told() -> None:
@@ -14,6 +14,6 @@ def test_a_reply_that_says_nothing_is_not_an_error() -> None:
 
 def test_every_wire_keeps_the_protocol() -> None:
     members = [name for name in vars(Wire) if not name.startswith("_")]
-    for wire in WIRES:
+    for wire in wires():
         assert wire.name
         assert [name for name in members if not hasattr(wire, name)] == []

@@ -6,7 +6,7 @@ import pytest
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import chain, drive
 from flakestorm.core.site import Site, Sites
-from flakestorm.wire.classify import UNNAMED, WIRES, classify, host_name, url_matches, wire_of
+from flakestorm.wire.classify import UNNAMED, classify, host_name, url_matches
 
 CHAT = b'{"model":"gpt-4o","messages":[]}'
 OPENAI = "https://api.openai.com/v1/chat/completions"
@@ -55,6 +55,8 @@ def identity(call: Call) -> tuple[str, str, str]:
             ("llm", "amazon.titan-embed", "bedrock_invoke"),
         ),
         ("https://api.openai.com/v1/embeddings", b'{"model":"e3","input":"x"}', ("llm", "e3", "embeddings")),
+        ("https://api.openai.com/v1/completions", b'{"model":"i","prompt":"x"}', ("llm", "i", "completions")),
+        ("https://api.cohere.com/v2/chat", b'{"model":"r","messages":[1]}', ("llm", "r", "completions")),
         ("https://my.test/api/chat", b'{"messages":[]}', ("http", "my.test", "")),
         ("https://my.test/survey/responses", b'{"answers":[1]}', ("http", "my.test", "")),
         ("https://my.test/model/7/invoke", b"{}", ("http", "my.test", "")),
@@ -156,22 +158,6 @@ def test_globs(glob: str, url: str, expected: bool) -> None:
 )
 def test_a_service_is_named_by_its_host(url: str, name: str) -> None:
     assert host_name(url) == name
-
-
-def test_wires_are_found_by_name() -> None:
-    names = (
-        "openai_chat",
-        "openai_responses",
-        "anthropic",
-        "gemini",
-        "ollama",
-        "bedrock",
-        "bedrock_invoke",
-        "embeddings",
-    )
-    assert {wire.name: wire for wire in WIRES} == {name: wire_of(name) for name in names}
-    assert wire_of("") is None
-    assert wire_of("morse") is None
 
 
 def test_only_calls_whose_path_matches_are_parsed_and_those_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
 import pytest
 
-from flakestorm.core.call import Call, Reply
-from flakestorm.core.stream import pump
+from flakestorm.core.call import Headers
+from flakestorm.core.site import Site
+from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.base import ToolCall
-from flakestorm.wire.conversation import DIALECTS, CallNames, rewrite, tool_results
+from flakestorm.wire.conversation import DIALECTS, CallNames, dialect_of, holds_results, rewrite, tool_results
 from flakestorm.wire.results import Told
 from upstream import anthropic_messages, anthropic_stream, openai_chat, openai_stream
 
@@ -21,13 +23,10 @@ SAID = {
 }
 
 
-def call(wire: str) -> Call:
-    return Call("POST", "https://api.test/", kind="llm", wire=wire)
-
-
 def test_every_dialect_is_known_by_the_name_of_its_wire() -> None:
     assert set(DIALECTS) == {"openai_chat", "openai_responses", "anthropic", "gemini", "ollama"}
-    for dialect in DIALECTS.values():
+    for dialect in map(dialect_of, DIALECTS):
+        assert dialect is not None
         assert list(dialect.find({})) == []
 
 
@@ -48,52 +47,57 @@ def test_rewriting_a_result_of_another_body_is_an_error() -> None:
         rewrite("openai_chat", b'{"messages": []}', [(result, Told("new"))])
 
 
+def noted(wire: str, *chunks: bytes, status: int = 200, headers: Headers = (), stream: bool = False) -> Exchange:
+    reply = Recorded(status, headers, chunks=list(chunks), stream=stream)
+    return Exchange(Site("llm", "m", 1), wire=wire, reply=reply)
+
+
 @pytest.mark.parametrize("name", SAID)
-def test_names_are_learnt_from_replies_as_they_pass(name: str) -> None:
+def test_names_are_learnt_from_what_was_noted(name: str) -> None:
     wire, canned = SAID[name]
-    names = CallNames()
-    pieces = [piece for piece in canned.pieces if isinstance(piece, bytes)]
-    reply = names.listen(call(wire), Reply(200, canned.headers, list(pieces)))
+    record: list[Exchange] = []
+    names = CallNames(lambda: record)
     assert names.name_of("c1") == "", "nothing has been said yet"
 
-    assert list(pump(reply, lambda _: None)) == pieces
+    pieces = [piece for piece in canned.pieces if isinstance(piece, bytes)]
+    record.append(noted(wire, *pieces, headers=canned.headers, stream="streamed" in name))
 
     assert (names.name_of("c1"), names.name_of("c2"), names.name_of("c3"), names.name_of("")) == (
         ("search", "pay", "", "")
     )
 
 
-def test_a_stream_that_nobody_has_let_go_of_is_heard_as_far_as_it_came() -> None:
-    names = CallNames()
+def test_a_stream_that_is_under_way_is_read_as_far_as_it_came() -> None:
     pieces = [piece for piece in openai_stream(tool_calls=CALLS).pieces if isinstance(piece, bytes)]
-    headers = (("content-type", "text/event-stream"),)
-    chunks = pump(names.listen(call("openai_chat"), Reply(200, headers, list(pieces))), lambda _: None)
-    heard = ["" for _ in pieces]
-    for at in range(len(pieces)):
-        next(chunks)
-        heard[at] = names.name_of("c1") + " " + names.name_of("c2")
-    chunks.close()  # type: ignore[attr-defined]  # pump() is a generator
-    assert heard[0] == " "
-    assert heard.index("search ") < heard.index("search pay")
-    assert heard[-1] == "search pay"
+    record = [noted("openai_chat", stream=True)]
+    names = CallNames(lambda: record)
+    known = ["" for _ in pieces]
+    for at, piece in enumerate(pieces):
+        record[0].reply.chunks.append(piece)
+        known[at] = names.name_of("c1") + " " + names.name_of("c2")
+    assert known[0] == " "
+    assert known.index("search ") < known.index("search pay")
+    assert known[-1] == "search pay"
 
 
-@pytest.mark.parametrize(
-    ("wire", "reply"),
-    [
-        ("", Reply(200, (), b"{}")),
-        ("openai_chat", Reply(429, (), b"{}")),
-    ],
-)
-def test_what_cannot_be_read_is_not_listened_to(wire: str, reply: Reply) -> None:
-    assert CallNames().listen(call(wire), reply) is reply
+def test_what_was_read_is_not_read_again() -> None:
+    whole = openai_chat(tool_calls=CALLS)
+    record = [noted("openai_chat", *(piece for piece in whole.pieces if isinstance(piece, bytes)))]
+    names = CallNames(lambda: record)
+    assert names.name_of("c9") == ""
+    record[0].reply.chunks[0] = b"{}"  # had it been left for later, this would have been read
+    assert names.name_of("c1") == "search"
 
 
-def test_what_is_no_reply_of_a_model_teaches_nothing() -> None:
-    names = CallNames()
-    for body in (b"", b"{", json.dumps({"choices": [{"message": {"tool_calls": [{}, {"id": 3}]}}]}).encode()):
-        list(pump(names.listen(call("openai_chat"), Reply(200, (), body)), lambda _: None))
-    assert names.name_of("c1") == ""
+@pytest.mark.parametrize(("wire", "status"), [("", 200), ("morse", 200), ("openai_chat", 429)])
+def test_what_no_wire_can_read_and_an_error_teach_nothing(wire: str, status: int) -> None:
+    pieces = [piece for piece in openai_chat(tool_calls=CALLS).pieces if isinstance(piece, bytes)]
+    assert CallNames(lambda: [noted(wire, *pieces, status=status)]).name_of("c1") == ""
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"choices": [{"message": {"tool_calls": [{}, {"id": 3}]}}]}'])
+def test_what_is_no_reply_of_a_model_teaches_nothing(body: bytes) -> None:
+    assert CallNames(lambda: [noted("openai_chat", body)]).name_of("c1") == ""
 
 
 def test_names_may_be_told() -> None:
@@ -103,16 +107,17 @@ def test_names_may_be_told() -> None:
 
 
 def test_several_threads_may_ask_while_replies_pass() -> None:
-    names, failures = CallNames(), list[BaseException]()
+    record: list[Exchange] = []
+    names, failures = CallNames(lambda: list(record)), list[BaseException]()
     _, canned = SAID["openai, streamed"]
     pieces = [piece for piece in canned.pieces if isinstance(piece, bytes)]
 
     def agent() -> None:
         try:
             for _ in range(20):
-                for _ in pump(
-                    names.listen(call("openai_chat"), Reply(200, canned.headers, list(pieces))), lambda _: None
-                ):
+                record.append(exchange := noted("openai_chat", headers=canned.headers, stream=True))
+                for piece in pieces:
+                    exchange.reply.chunks.append(piece)
                     names.name_of("c9")
             assert names.name_of("c2") == "pay"
         except BaseException as error:
@@ -124,3 +129,36 @@ def test_several_threads_may_ask_while_replies_pass() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+# --- only requests that can hold a result are read --------------------------------------------------------------------
+
+HOLDING = {
+    "openai_chat": {"messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}]},
+    "openai_chat, older": {"messages": [{"role": "function", "name": "search", "content": "x"}]},
+    "openai_responses": {"input": [{"type": "function_call_output", "call_id": "c1", "output": "x"}]},
+    "openai_responses, custom": {"input": [{"type": "custom_tool_call_output", "call_id": "c1", "output": "x"}]},
+    "openai_responses, shell": {"input": [{"type": "local_shell_call_output", "id": "c1", "output": "x"}]},
+    "openai_responses, patch": {"input": [{"type": "apply_patch_call_output", "call_id": "c1", "output": "x"}]},
+    "anthropic": {"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1"}]}]},
+    "gemini": {"contents": [{"parts": [{"functionResponse": {"name": "search", "response": {"result": "x"}}}]}]},
+    "gemini, proto": {"contents": [{"parts": [{"function_response": {"name": "s", "response": {"result": "x"}}}]}]},
+    "ollama": {"messages": [{"role": "tool", "content": "x"}]},
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+@pytest.mark.parametrize("spelling", ["compact", "spaced", "escaped"])
+def test_a_request_that_holds_a_result_is_read_however_it_is_spelled(name: str, spelling: str) -> None:
+    text = json.dumps(HOLDING[name], separators=(",", ":") if spelling == "compact" else None)
+    if spelling == "spaced":
+        text = json.dumps(HOLDING[name], indent=2).replace(":", " :\t")
+    if spelling == "escaped":  # as no client writes, and any might
+        text = re.sub(r'"([a-z_]+)"', lambda word: '"' + "".join(f"\\u{ord(c):04x}" for c in word[1]) + '"', text)
+    assert len(tool_results(name.split(",")[0], text.encode())) == 1
+
+
+def test_a_request_without_results_is_not_read() -> None:
+    body = b'{"messages": [{"role": "user", "content": "a tool"}], "tools": [{"type": "function"}], "broken": '
+    assert not any(holds_results(wire, body) for wire in (*DIALECTS, "", "morse"))
+    assert holds_results("openai_chat", body + b'"\\u0074ool"')

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.wire import frames as room
-from flakestorm.wire.frames import Elements, Frame, Framer, Lines, frames, sse_framing
+from flakestorm.wire.frames import Elements, Frame, Framer, Lines, Pieces, frames, sse_framing
 from flakestorm.wire.sse import Parser
 from wire_support import chunked
 
@@ -88,3 +88,12 @@ def test_events_are_told_from_documents() -> None:
     assert isinstance(sse_framing(b"", "text/event-stream"), Parser)
     assert sse_framing(b'{"a":1}', "text/event-stream") is None
     assert sse_framing(b"<html>", "text/html") is None
+
+
+def test_pieces_are_what_came() -> None:
+    framer = Pieces()
+    assert [*framer.feed(b"ab"), *framer.feed(b""), *framer.feed(b"c"), *framer.end()] == [
+        Frame(b"ab", b"ab"),
+        Frame(b"c", b"c"),
+    ]
+    assert framer.pending == b""

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from flakestorm.core.call import Call
 from flakestorm.wire.base import Edit, Failure
-from flakestorm.wire.classify import wire_of
 from flakestorm.wire.mcp import Mcp, identify, key_of, messages, name_of, read, works
+from flakestorm.wire.protocols import wire_of
 
 STREAMABLE = (("Accept", "application/json, text/event-stream"),)
 

@@ -4,7 +4,19 @@ import pytest
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Failure
-from flakestorm.wire.provider_errors import aws_error, google_error, ollama_error, openai_error
+from flakestorm.wire.eventstream import messages
+from flakestorm.wire.provider_errors import (
+    aws_error,
+    aws_error_message,
+    google_error,
+    google_error_object,
+    is_azure,
+    ollama_error,
+    ollama_error_document,
+    openai_blocked,
+    openai_error,
+    openai_error_object,
+)
 
 CALL = Call("POST", "https://provider.test/v1", body=b"{}")
 KINDS = ("rate_limit", "overloaded", "server_error", "timeout")
@@ -71,3 +83,46 @@ def test_a_request_has_one_id_and_another_request_another() -> None:
     ids = [header(reply.headers, "x-amzn-requestid") for reply in (first, again, other)]
     assert ids[0] == ids[1] != ids[2]
     assert [len(part) for part in (ids[0] or "").split("-")] == [8, 4, 4, 4, 12]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_states_the_same_error_as_a_reply(kind) -> None:
+    failure = Failure(kind, message="so it is", retry_after_ms=50)
+    assert orjson.loads(read(openai(failure)))["error"] == openai_error_object(failure, model="gpt")
+    assert orjson.loads(read(google(failure)))["error"] == google_error_object(failure, model="gemini")
+    assert orjson.loads(read(ollama_error(failure))) == ollama_error_document(failure)
+    [(name, payload)] = messages(aws_error_message(failure))
+    assert payload == read(aws(failure))
+    assert (header(aws(failure).headers, "x-amzn-errortype") or "").lower().startswith(name.lower() + ":")
+    assert name[0].islower()
+
+
+@pytest.mark.parametrize(
+    ("url", "azure"),
+    [
+        ("https://mine.openai.azure.com/openai/v1/chat/completions", True),
+        ("https://mine.cognitiveservices.azure.com/openai/v1/responses", True),
+        ("https://mine.services.ai.azure.com/models/chat/completions", True),
+        ("http://127.0.0.1:80/openai/deployments/gpt-4o/chat/completions?api-version=1", True),
+        ("https://api.openai.com/v1/chat/completions", False),
+        ("https://openai.azure.com.test/v1/chat/completions", False),
+        ("https://[bad/v1", False),
+    ],
+)
+def test_azure_is_known_by_its_addresses(url: str, azure: bool) -> None:
+    assert is_azure(url) is azure
+
+
+@pytest.mark.parametrize(
+    ("host", "code"), [("api.openai.com", "invalid_prompt"), ("x.openai.azure.com", "content_filter")]
+)
+@pytest.mark.parametrize("message", ["", "not that"])
+def test_a_prompt_is_stopped_by_the_filter_of_whoever_is_asked(host: str, code: str, message: str) -> None:
+    reply = openai_blocked(Call("POST", f"https://{host}/v1/responses"), message)
+    error = orjson.loads(read(reply))["error"]
+    assert (reply.status, error["code"]) == (400, code)
+    assert error["message"] == message if message else len(error["message"]) > 60
+    assert (header(reply.headers, "x-request-id") or "").startswith("req_")
+    if code == "content_filter":
+        assert error["innererror"]["code"] == "ResponsibleAIPolicyViolation"
+        assert error["innererror"]["content_filter_result"]["jailbreak"]["filtered"] is True

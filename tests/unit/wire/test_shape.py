@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.shape import dump, items, number, obj, objects, parse, parse_prefix, string
+from flakestorm.wire.shape import dump, items, number, obj, objects, offered, parse, parse_prefix, string
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -58,3 +58,9 @@ def test_a_number_is_a_whole_number(value: object, expected: int | None) -> None
 )
 def test_the_complete_members_of_a_prefix(text: str, expected: dict[str, object]) -> None:
     assert parse_prefix(text) == expected
+
+
+def test_tools_are_offered_by_name_with_what_they_take() -> None:
+    schema = {"type": "object"}
+    tools = [({"name": "a"}, schema), ({"name": "b"}, None), ({}, schema), ({"name": 3}, schema), ({"name": "c"}, [])]
+    assert offered(tools) == (("a", "b", "c"), {"a": schema})

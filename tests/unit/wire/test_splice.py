@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.splice import Path, with_members
+from flakestorm.wire.splice import Path, edited, elements, span, spliced, with_members
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(['"', '\\"', "{", "]", ",:"])
@@ -25,12 +25,12 @@ def objects_in(value: Any, path: Path = ()) -> list[tuple[Path, dict[str, Any]]]
     return found + [pair for step, inner in steps for pair in objects_in(inner, (*path, step))]
 
 
-def edited(value: Any, path: Path, members: dict[str, Any]) -> Any:
+def changed(value: Any, path: Path, members: dict[str, Any]) -> Any:
     """What a parser reads after the change: written the plain way, to hold the splice against."""
     if not path:
         return {**value, **members}
     copy = value.copy()
-    copy[path[0]] = edited(value[path[0]], path[1:], members)
+    copy[path[0]] = changed(value[path[0]], path[1:], members)
     return copy
 
 
@@ -46,7 +46,7 @@ def test_a_parser_reads_the_change_and_nothing_else(document: Any, style: dict[s
 
     result = with_members(body, {path: members})
 
-    assert json.loads(result) == edited(document, path, members)
+    assert json.loads(result) == changed(document, path, members)
     assert with_members(body, {}) == with_members(body, {path: {}}) == body
 
 
@@ -106,3 +106,88 @@ def test_a_body_of_megabytes_in_one_string_is_no_matter() -> None:
     image = b"A" * 5_000_000 + b"\\n" * 100_000
     body = b'{"image": "' + image + b'", "result": "old"}'
     assert with_members(body, {(): {"result": "new"}}) == body.replace(b'"old"', b'"new"')
+
+
+def values_in(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(path, value)] + [pair for step, inner in steps for pair in values_in(inner, (*path, step))]
+
+
+@given(document=DOCUMENTS, style=STYLES)
+def test_the_place_of_every_value_is_found(document: Any, style: dict[str, Any]) -> None:
+    body = json.dumps(document, **style).encode()
+    for path, value in values_in(document):
+        start, end = span(body, path)
+        assert json.loads(body[start:end]) == value
+        if isinstance(value, list):
+            assert [json.loads(body[a:b]) for a, b in elements(body, path)] == value
+
+
+@pytest.mark.parametrize("path", [("b",), ("a", 1), ("a", "x"), ("a", 0, "x"), (0,)])
+def test_a_place_that_is_not_there_is_named(path: Path) -> None:
+    with pytest.raises(LookupError, match=repr(path[-1])):
+        span(b'{"a": [1]}', path)
+
+
+def test_of_members_of_one_name_the_last_counts_and_only_arrays_have_elements() -> None:
+    body = b'{"a": 1, "a": {"b": 2}}'
+    assert body[slice(*span(body, ("a", "b")))] == b"2"
+    with pytest.raises(LookupError, match="no array at byte 14"):
+        elements(body, ("a",))
+
+
+def test_edits_at_one_place_stand_in_the_order_given() -> None:
+    assert spliced(b"abc", [(3, 3, b"!"), (1, 1, b"2"), (0, 1, b"A"), (1, 1, b"1")]) == b"A21bc!"
+
+
+def places(value: Any, path: Path = ()) -> list[Path]:
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for step, inner in steps for place in places(inner, (*path, step)))]
+
+
+def placed(value: Any, path: Path, new: Any) -> Any:
+    if not path:
+        return new
+    copy = value.copy()
+    copy[path[0]] = placed(value[path[0]], path[1:], new)
+    return copy
+
+
+def without(value: Any, path: Path) -> Any:
+    copy = value.copy()
+    if len(path) == 1:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = without(value[path[0]], path[1:])
+    return copy
+
+
+@given(document=DOCUMENTS, style=STYLES, new=SCALARS | TEXTS, data=st.data())
+def test_any_value_can_be_another(document: Any, style: dict[str, Any], new: Any, data: st.DataObject) -> None:
+    body = json.dumps(document, **style).encode()
+    path = data.draw(st.sampled_from(places(document)))
+    assert json.loads(edited(body, values={path: new})) == placed(document, path, new)
+    assert edited(body) == edited(body, values={("nowhere", 99): 1}, without=[(*path, "nowhere")]) == body
+
+
+@given(document=DOCUMENTS, style=STYLES, data=st.data())
+def test_any_member_can_go(document: Any, style: dict[str, Any], data: st.DataObject) -> None:
+    body = json.dumps(document, **style).encode()
+    members = [path for path in places(document) if path and isinstance(path[-1], str)]
+    if not members:
+        return
+    gone = data.draw(st.sets(st.sampled_from(members), min_size=1))
+    left = document
+    for path in sorted(gone, key=len, reverse=True):  # inner ones first
+        left = without(left, path)
+    assert json.loads(edited(body, without=gone)) == left
+
+
+def test_what_stays_keeps_its_spelling() -> None:
+    body = b' { "a" : 1.10,\n  "b": [ {"c":2 , "d": "\\u0041"}, {"c":3} ],\n  "e":null } '
+    assert edited(body, values={("b", 0, "c"): 7}, without=[("a",), ("b", 1, "c")]) == (
+        b' { "b": [ {"c":7 , "d": "\\u0041"}, {} ],\n  "e":null } '
+    )
+    assert edited(b" 12 ", values={(): 13}) == b" 13 "
+    assert edited(b'{"a":1,"a":2}', values={("a",): 3}) == b'{"a":3,"a":3}'
+    assert edited(b'{"a":1,"a":2}', without=[("a",)]) == b"{}"

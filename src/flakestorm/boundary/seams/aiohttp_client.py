@@ -30,9 +30,9 @@ from aiohttp.payload import BytesPayload
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.seams.exchange import AsyncBody, AsyncExchange, AsyncLive, Moment, Spell, phrase, raw_headers
 from flakestorm.boundary.seams.patches import Patch
-from flakestorm.boundary.seams.patience import Patience
 from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, without_headers
 from flakestorm.errors import CallFailed, Misuse
@@ -94,11 +94,11 @@ class _Middleware:
 
     def __init__(self, crossing: Crossing, timeout: aiohttp.ClientTimeout, *, decodes: bool) -> None:
         self.crossing, self.timeout, self.decodes = crossing, timeout, decodes
-        self.patience = Patience(timeout.sock_read or None, total_s=timeout.total or None)
+        self.patience = Patience(crossing.clock, timeout.sock_read or None, total_s=timeout.total or None)
 
     async def __call__(self, request: ClientRequest, handler: Handler) -> ClientResponse:
         if request.headers.get("Upgrade", "").lower() == "websocket":
-            return await handler(request)  # type: ignore[no-any-return]
+            return await self._websocket(request, handler)
         self.patience.restart()
         call = await self._call(request)
 
@@ -108,9 +108,27 @@ class _Middleware:
                 response = await handler(request)
             return self._reply(response)
 
-        exchange = AsyncExchange(send, self._spell(request), self.patience)
-        reply = await exchange.cross(self.crossing.pipeline, call)
+        exchange = AsyncExchange(send, self._spell(request), lambda: self.patience)
+        reply = await exchange.cross(self.crossing.pipeline(call))
         return _response(self, request, reply, AsyncBody(reply, exchange))
+
+    async def _websocket(self, request: ClientRequest, handler: Handler) -> ClientResponse:
+        """The handshake crosses; what follows passes unseen, but the tape shows that there was a connection."""
+        made: list[ClientResponse] = []
+
+        async def send(_: Call) -> Reply:
+            with outside():
+                made.append(await handler(request))
+            return Reply(made[-1].status, tuple(made[-1].headers.items()), reason=made[-1].reason or "")
+
+        exchange = AsyncExchange(send, self._spell(request), lambda: self.patience)
+        reply = await exchange.cross(self.crossing.pipeline(await self._call(request)))
+        body = AsyncBody(reply, exchange)
+        if not made or made[-1].status != reply.status:
+            return _response(self, request, reply, body)
+        async for _ in body:  # there is none; reading to its end completes the exchange
+            pass
+        return made[-1]
 
     async def _call(self, request: ClientRequest) -> Call:
         held = isinstance(request.body, BytesPayload)
@@ -122,7 +140,7 @@ class _Middleware:
             tuple(request.headers.items()),
             body,
             None if held or not request.body else request.body,
-            lane=self.crossing.lane(),
+            lane=self.crossing.lane("aiohttp"),
             patience_s=min(limits) if limits else None,
         )
 

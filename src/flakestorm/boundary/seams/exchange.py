@@ -8,25 +8,28 @@ exchange ends.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from http.client import responses
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
-from flakestorm.boundary.seams.patience import Patience
-from flakestorm.core.call import Call, Headers, Reply
-from flakestorm.core.pipeline import Interceptor, adrive, drive
-from flakestorm.core.stream import apump, flow_of, pump
+from flakestorm.boundary.patience import Patience
+from flakestorm.core.call import Call, Headers, Reply, Tap
+from flakestorm.core.pipeline import Flow, adrive, drive
+from flakestorm.core.stream import apump, awatched, flow_of, pump, watched
 from flakestorm.errors import CallFailed
+from flakestorm.tape.redact import is_secret_header
 
 __all__ = [
     "AsyncBody",
     "AsyncExchange",
     "AsyncLive",
+    "AsyncWatched",
     "Body",
     "Exchange",
     "Live",
     "Moment",
     "Spell",
+    "Watched",
     "phrase",
     "raw_headers",
     "text_headers",
@@ -60,11 +63,8 @@ class Live:
         """Whether no stage has changed the status line or the headers that came with this body."""
         return _same_head(self.reply, reply)
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> bytes:
-        return next(self._chunks)
+    def __iter__(self) -> Iterator[bytes]:
+        return self._chunks
 
     def close(self) -> None:
         if self._open:
@@ -97,6 +97,66 @@ def _recall(parts: list[bytes], failure: BaseException | None) -> Iterator[bytes
         raise failure
 
 
+class Watched:
+    """The world's own body, which only taps watch, as the agent reads it. Iterate it once; `close` it to leave early.
+
+    Nothing sleeps in it, and what breaks it breaks in the library's own words, so it needs no `Exchange`.
+
+    Args:
+        reply: its body can be iterated, and closed; its transducers are taps.
+    """
+
+    __slots__ = ("_pump", "_reply")
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply: Reply | None = reply
+        self._pump: Generator[bytes, None, None] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._pump is None and self._reply is not None:
+            self._pump = watched(self._reply)
+        return self._pump or iter(())
+
+    def close(self) -> None:
+        """The agent reads no further."""
+        reply, self._reply = self._reply, None
+        if self._pump is not None:
+            self._pump.close()
+        elif reply is not None:
+            _never_read(reply)
+            reply.body.close()  # type: ignore[union-attr]  # see `reply`
+
+
+class AsyncWatched:
+    """As `Watched`, for asyncio."""
+
+    __slots__ = ("_pump", "_reply")
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply: Reply | None = reply
+        self._pump: AsyncGenerator[bytes, None] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._pump is None and self._reply is not None:
+            self._pump = awatched(self._reply)
+        return self._pump or _arecall([], None)
+
+    async def aclose(self) -> None:
+        """The agent reads no further."""
+        reply, self._reply = self._reply, None
+        if self._pump is not None:
+            await self._pump.aclose()
+        elif reply is not None:
+            _never_read(reply)
+            await reply.body.aclose()  # type: ignore[union-attr]  # see `reply`
+
+
+def _never_read(reply: Reply) -> None:
+    """Tell the taps that the agent left, which a generator that was never started could not notice."""
+    for tap in reply.through:
+        cast(Tap, tap).end(GeneratorExit())
+
+
 class Body:
     """The reply's body as the agent reads it. Iterate it once; `close` it to leave early."""
 
@@ -104,7 +164,7 @@ class Body:
 
     def __init__(self, reply: Reply, exchange: Exchange) -> None:
         self._reply, self._exchange, self._open = reply, exchange, True
-        self._pump: Iterator[bytes] | None = None
+        self._pump: Generator[bytes, None, None] | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -132,7 +192,7 @@ class Body:
         self._open = False
         try:
             if self._pump is not None:
-                self._pump.close()  # type: ignore[attr-defined]  # pump() is a generator
+                self._pump.close()
             else:
                 _leave_unread(self._reply)
         finally:
@@ -145,23 +205,34 @@ class Exchange:
     Args:
         send: asks the world; its reply's body is a `Live`.
         spell: says a failure in the library's words.
-        patience: the client's.
+        patience: makes the client's; asked for when something is to be waited for, which is seldom.
     """
 
-    __slots__ = ("_lives", "_send", "patience", "spell")
+    __slots__ = ("_lives", "_made", "_patience", "_send", "spell")
 
-    def __init__(self, send: Callable[[Call], Reply], spell: Spell, patience: Patience) -> None:
-        self._send, self.spell, self.patience = send, spell, patience
+    def __init__(self, send: Callable[[Call], Reply], spell: Spell, patience: Callable[[], Patience]) -> None:
+        self._send, self.spell, self._patience = send, spell, patience
+        self._made: Patience | None = None
         self._lives: list[Live] = []
 
-    def cross(self, pipeline: Interceptor, call: Call) -> Reply:
+    @property
+    def patience(self) -> Patience:
+        """How long the client still waits."""
+        if self._made is None:
+            self._made = self._patience()
+        return self._made
+
+    def cross(self, flow: Flow | Call) -> Reply:
         """The reply the agent is to see; its body is read through a `Body`, which must be made of it and closed.
+
+        Args:
+            flow: what the pipeline made of the call.
 
         Raises:
             BaseException: what the world raised, unchanged, or `spell`'s exception for a `CallFailed`.
         """
         try:
-            reply = drive(pipeline(call), self._ask, self.patience.sleep)
+            reply = drive(flow, self._ask, self._sleep)
         except CallFailed as failed:
             self.release()
             raise self.spell(failed, "call") from failed
@@ -176,10 +247,18 @@ class Exchange:
     def _ask(self, call: Call) -> Reply:
         for earlier in self._lives:  # a stage asks more than once: do not hold two connections
             earlier.settle()
-        reply = self._send(call)
+        clock = self.patience.clock
+        clock.begin()
+        try:
+            reply = self._send(call)
+        finally:
+            clock.end()
         if isinstance(reply.body, Live):
             self._lives.append(reply.body)
         return reply
+
+    def _sleep(self, seconds: float) -> None:
+        self.patience.sleep(seconds)
 
     def release(self) -> None:
         """Let go of every live response."""
@@ -202,11 +281,8 @@ class AsyncLive:
         """Whether no stage has changed the status line or the headers that came with this body."""
         return _same_head(self.reply, reply)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        return await anext(self._chunks)
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
 
     async def aclose(self) -> None:
         if self._open:
@@ -248,7 +324,7 @@ class AsyncBody:
 
     def __init__(self, reply: Reply, exchange: AsyncExchange) -> None:
         self._reply, self._exchange, self._open = reply, exchange, True
-        self._pump: AsyncIterator[bytes] | None = None
+        self._pump: AsyncGenerator[bytes, None] | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -276,7 +352,7 @@ class AsyncBody:
         self._open = False
         try:
             if self._pump is not None:
-                await self._pump.aclose()  # type: ignore[attr-defined]  # apump() is an async generator
+                await self._pump.aclose()
             else:
                 _leave_unread(self._reply)
         finally:
@@ -286,20 +362,33 @@ class AsyncBody:
 class AsyncExchange:
     """One call of an asyncio client; otherwise as `Exchange`."""
 
-    __slots__ = ("_lives", "_send", "patience", "spell")
+    __slots__ = ("_lives", "_made", "_patience", "_send", "spell")
 
-    def __init__(self, send: Callable[[Call], Awaitable[Reply]], spell: Spell, patience: Patience) -> None:
-        self._send, self.spell, self.patience = send, spell, patience
+    def __init__(
+        self, send: Callable[[Call], Awaitable[Reply]], spell: Spell, patience: Callable[[], Patience]
+    ) -> None:
+        self._send, self.spell, self._patience = send, spell, patience
+        self._made: Patience | None = None
         self._lives: list[AsyncLive] = []
 
-    async def cross(self, pipeline: Interceptor, call: Call) -> Reply:
+    @property
+    def patience(self) -> Patience:
+        """How long the client still waits."""
+        if self._made is None:
+            self._made = self._patience()
+        return self._made
+
+    async def cross(self, flow: Flow | Call) -> Reply:
         """The reply the agent is to see; its body is read through an `AsyncBody`, which must be made of it and closed.
+
+        Args:
+            flow: what the pipeline made of the call.
 
         Raises:
             BaseException: what the world raised, unchanged, or `spell`'s exception for a `CallFailed`.
         """
         try:
-            reply = await adrive(pipeline(call), self._ask, self.patience.asleep)
+            reply = await adrive(flow, self._ask, self._sleep)
         except CallFailed as failed:
             await self.release()
             raise self.spell(failed, "call") from failed
@@ -314,10 +403,18 @@ class AsyncExchange:
     async def _ask(self, call: Call) -> Reply:
         for earlier in self._lives:  # a stage asks more than once: do not hold two connections
             await earlier.settle()
-        reply = await self._send(call)
+        clock = self.patience.clock
+        clock.begin()
+        try:
+            reply = await self._send(call)
+        finally:
+            clock.end()
         if isinstance(reply.body, AsyncLive):
             self._lives.append(reply.body)
         return reply
+
+    async def _sleep(self, seconds: float) -> None:
+        await self.patience.asleep(seconds)
 
     async def release(self) -> None:
         """Let go of every live response."""
@@ -348,12 +445,29 @@ def phrase(status: int) -> str:
     return responses.get(status, "")
 
 
-def text_headers(raw: list[tuple[bytes, bytes]]) -> Headers:
-    """Header fields as text; Latin-1, so that every byte survives the way there and back."""
-    words = b"\n".join([word for field in raw for word in field]).decode("latin-1").split("\n")
-    if len(words) != 2 * len(raw):  # a line break inside a field; the client will refuse it, the seam must not
-        words = [word.decode("latin-1") for field in raw for word in field]
-    return tuple(zip(words[::2], words[1::2], strict=True))
+class _Texts(dict[tuple[bytes, ...], tuple[str, str]]):
+    """Header fields as text. Clients send the same ones over and over, so those that are short and harmless are kept
+    for the next time, and all calls on a tape share them."""
+
+    def __missing__(self, field: tuple[bytes, ...]) -> tuple[str, str]:
+        text = field[0].decode("latin-1"), field[-1].decode("latin-1")
+        if len(text[1]) <= 64 and not is_secret_header(text[0]):
+            if len(self) >= 1024:
+                self.clear()
+            self[field] = text
+        return text
+
+
+_text = _Texts().__getitem__
+
+
+def text_headers(raw: Iterable[tuple[bytes, ...]]) -> Headers:
+    """Header fields as text; Latin-1, so that every byte survives the way there and back.
+
+    Args:
+        raw: fields whose first item is the name and whose last one is the value.
+    """
+    return tuple(map(_text, raw))
 
 
 def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:

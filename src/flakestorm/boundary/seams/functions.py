@@ -16,15 +16,16 @@ import functools
 import inspect
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any, cast
 from urllib.parse import quote
 
+from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.seams.recode import Recoded
 from flakestorm.boundary.session import Crossing, current
+from flakestorm.boundary.timers import timers_on
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import adrive, drive
 from flakestorm.core.stream import apump, pump
@@ -139,9 +140,10 @@ def _crossing(name: str, function: Function, pairs: bool) -> Function:
         if crossing is None:
             return function(*args, **kwargs)
         at = _Attempt(name, function, parameters, (args, kwargs), crossing, pairs)
+        sleep = _patience(crossing, at.call.lane).sleep
         try:
-            reply = drive(crossing.pipeline(at.call), at.send, time.sleep)
-            body = b"".join(pump(reply, time.sleep))
+            reply = drive(crossing.pipeline(at.call), at.send, sleep)
+            body = b"".join(pump(reply, sleep))
         except CallFailed as failed:
             raise _spelt(name, failed) from failed
         return at.outcome(reply, body)
@@ -152,9 +154,10 @@ def _crossing(name: str, function: Function, pairs: bool) -> Function:
         if crossing is None:
             return await function(*args, **kwargs)
         at = _Attempt(name, function, parameters, (args, kwargs), crossing, pairs)
+        asleep = Patience(crossing.clock, known=False).asleep
         try:
-            reply = await adrive(crossing.pipeline(at.call), at.asend, asyncio.sleep)
-            body = b"".join([chunk async for chunk in apump(reply, asyncio.sleep)])
+            reply = await adrive(crossing.pipeline(at.call), at.asend, asleep)
+            body = b"".join([chunk async for chunk in apump(reply, asleep)])
         except CallFailed as failed:
             raise _spelt(name, failed) from failed
         return at.outcome(reply, body)
@@ -201,7 +204,7 @@ class _Attempt:
             parameters.write(*given),
             kind="tool",
             name=name,
-            lane=crossing.lane(),
+            lane=crossing.lane("function"),
         )
 
     def send(self, asked: Call) -> Reply:
@@ -281,6 +284,13 @@ def _outer(name: str, function: Function, code: CodeType | None) -> Crossing | N
                 return None
             frame = frame.f_back
     return crossing
+
+
+def _patience(crossing: Crossing, lane: str) -> Patience:
+    """Of who called a blocking function. An agent's first thread just waits; who waits for another one, and for how
+    long, is known only where that is an event loop."""
+    timers = timers_on(crossing.loop, crossing, blocking=True)
+    return Patience(crossing.clock, known=crossing.loop is None and lane == "1", timers=timers)
 
 
 def _spelt(name: str, failed: CallFailed) -> Exception:

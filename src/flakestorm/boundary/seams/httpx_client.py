@@ -9,32 +9,34 @@ The two packages have the same shape, so this module is told which one it serves
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import functools
-import importlib
 import os
 from collections.abc import Callable
+from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
+from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.seams.exchange import (
     AsyncBody,
     AsyncExchange,
     AsyncLive,
+    AsyncWatched,
     Body,
     Exchange,
     Live,
     Moment,
     Spell,
+    Watched,
     phrase,
     raw_headers,
     text_headers,
 )
 from flakestorm.boundary.seams.patches import Patch
-from flakestorm.boundary.seams.patience import Patience
-from flakestorm.boundary.session import Crossing, current, outside
+from flakestorm.boundary.session import Crossing, current, outside, step_in, step_out
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.pipeline import Watching
 from flakestorm.errors import CallFailed
 
 __all__ = ["patches"]
@@ -51,6 +53,7 @@ def patches(lib: ModuleType) -> list[Patch]:
 
 def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedStream", (Body, lib.SyncByteStream), {})  # made once: a class costs 70 us
+    watched_class: Any = type("WatchedStream", (Watched, lib.SyncByteStream), {})
     spell = _spell(lib)
 
     @functools.wraps(original)
@@ -59,16 +62,32 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         if crossing is None or _unix(self):
             return original(self, request)
         call = _call(lib, request, crossing)
+        flow = crossing.pipeline(call)
+        if isinstance(flow, Watching):  # nothing stands between: the agent gets the world's own response
+            inside = step_out(None)
+            crossing.clock.begin()
+            try:
+                response = original(self, _outgoing(lib, request, call, flow.call))
+            except BaseException as error:
+                flow.failed(error)
+                raise
+            finally:
+                crossing.clock.end()
+                step_in(inside)
+            response.stream = watched_class(flow.answered(_reply(response, response.stream)))
+            return response
 
         def send(asked: Call) -> Reply:
             outgoing = _outgoing(lib, request, call, asked)
             with outside():
                 response = original(self, outgoing)
             stream = response.stream
-            return _reply(response, Live(iter(stream), stream.close, response))
+            live = Live(iter(stream), stream.close, response)
+            live.reply = _reply(response, live)
+            return live.reply
 
-        exchange = Exchange(send, spell, Patience(call.patience_s))
-        reply = exchange.cross(crossing.pipeline, call)
+        exchange = Exchange(send, spell, functools.partial(Patience, crossing.clock, call.patience_s))
+        reply = exchange.cross(flow)
         return _response(lib, reply, stream_class(reply, exchange))
 
     return handle_request
@@ -76,6 +95,7 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedAsyncStream", (AsyncBody, lib.AsyncByteStream), {})
+    watched_class: Any = type("WatchedAsyncStream", (AsyncWatched, lib.AsyncByteStream), {})
     spell = _spell(lib)
 
     @functools.wraps(original)
@@ -84,16 +104,32 @@ def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         if crossing is None or _unix(self):
             return await original(self, request)
         call = _call(lib, request, crossing)
+        flow = crossing.pipeline(call)
+        if isinstance(flow, Watching):  # as in handle_request
+            inside = step_out(None)
+            crossing.clock.begin()
+            try:
+                response = await original(self, _outgoing(lib, request, call, flow.call))
+            except BaseException as error:
+                flow.failed(error)
+                raise
+            finally:
+                crossing.clock.end()
+                step_in(inside)
+            response.stream = watched_class(flow.answered(_reply(response, response.stream)))
+            return response
 
         async def send(asked: Call) -> Reply:
             outgoing = _outgoing(lib, request, call, asked)
             with outside():
                 response = await original(self, outgoing)
             stream = response.stream
-            return _reply(response, AsyncLive(aiter(stream), stream.aclose, response))
+            live = AsyncLive(aiter(stream), stream.aclose, response)
+            live.reply = _reply(response, live)
+            return live.reply
 
-        exchange = AsyncExchange(send, spell, Patience(call.patience_s, await_=_asleep))
-        reply = await exchange.cross(crossing.pipeline, call)
+        exchange = AsyncExchange(send, spell, functools.partial(Patience, crossing.clock, call.patience_s))
+        reply = await exchange.cross(flow)
         return _response(lib, reply, stream_class(reply, exchange))
 
     return handle_async_request
@@ -110,21 +146,42 @@ def _call(lib: Any, request: Any, crossing: Crossing) -> Call:
         body, upload = b"", request.stream
     return Call(
         request.method,
-        str(request.url),
-        text_headers(request.headers.raw),
+        _address(request.url),
+        text_headers(_fields(request.headers)),
         body,
         upload,
-        lane=crossing.lane(),
+        lane=crossing.lane(lib.__name__),
         patience_s=request.extensions.get("timeout", {}).get("read"),
     )
 
 
+class _Addresses(dict[Any, str]):
+    """URLs as text, by their parts. An agent asks few, and putting one together again takes a dozen steps. None is
+    kept that may hold a secret."""
+
+    def __missing__(self, parts: Any) -> str:
+        text = str(parts)
+        if "?" not in text and "@" not in text:
+            if len(self) >= 256:
+                self.clear()
+            self[parts] = text
+        return text
+
+
+_addresses = _Addresses()
+
+
+def _address(url: Any) -> str:
+    """The URL as `str` gives it: the class puts together the parts it holds."""
+    parts = getattr(url, "_uri_reference", None)
+    return str(url) if parts is None else _addresses[parts]
+
+
 def _outgoing(lib: Any, request: Any, made: Call, asked: Call) -> Any:
     """The request to send for `asked`, where the agent's `request` was understood as `made`."""
-    if asked is made or (asked.headers is made.headers and _same_request(made, asked)):
+    if _same_request(made, asked):
         copied = object.__new__(type(request))  # what copy.copy would do, had httpx not taught it to drop the stream
-        vars(copied).update(vars(request))
-        copied.headers = _identity(request.headers)
+        copied.__dict__ = {**vars(request), "headers": _identity(request.headers)}
         return copied
     url, stream = request.url, request.stream
     headers = _replaced(raw_headers(asked.headers), b"Accept-Encoding", b"identity")
@@ -137,22 +194,42 @@ def _outgoing(lib: Any, request: Any, made: Call, asked: Call) -> Any:
     return lib.Request(asked.method, url, headers=headers, stream=stream, extensions=request.extensions)
 
 
+def _fields(headers: Any) -> Any:
+    """The header fields: first the name, last the value. The class's own list where it has one, else what it gives."""
+    fields = getattr(headers, "_list", None)
+    return fields if type(fields) is list else headers.raw
+
+
+_IDENTITY = (b"Accept-Encoding", b"accept-encoding", b"identity")
+_lower = itemgetter(1)
+
+
 def _identity(headers: Any) -> Any:
     """The headers, asking for no compression: what is recorded can be read, and cut anywhere."""
     fields = getattr(headers, "_list", None)
-    if fields is None or not isinstance(fields, list):  # another make of the class: the public way, five times slower
+    if type(fields) is not list:  # another make of the class: the public way, five times slower
         copied = headers.copy()
         copied["Accept-Encoding"] = "identity"
         return copied
+    names = list(map(_lower, fields))
+    if names.count(b"accept-encoding") == 1:
+        fields = fields.copy()
+        fields[names.index(b"accept-encoding")] = _IDENTITY
+    else:
+        fields = [*(field for field in fields if field[1] != b"accept-encoding"), _IDENTITY]
     copied = object.__new__(type(headers))
-    vars(copied).update(vars(headers))
-    copied._list = [field for field in fields if field[1] != b"accept-encoding"]
-    copied._list.append((b"Accept-Encoding", b"accept-encoding", b"identity"))
+    copied.__dict__ = {**vars(headers), "_list": fields}
     return copied
 
 
 def _same_request(made: Call, asked: Call) -> bool:
-    return (asked.method, asked.url, asked.body) == (made.method, made.url, made.body) and asked.upload is made.upload
+    return (
+        (asked.body is made.body or asked.body == made.body)
+        and asked.upload is made.upload
+        and asked.url == made.url
+        and asked.method == made.method
+        and asked.headers is made.headers
+    )
 
 
 def _replaced(
@@ -174,10 +251,9 @@ def _replaced(
     return result
 
 
-def _reply(response: Any, live: Live | AsyncLive) -> Reply:
+def _reply(response: Any, body: Any) -> Reply:
     reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
-    live.reply = Reply(response.status_code, text_headers(response.headers.raw), live, reason=reason)
-    return live.reply
+    return Reply(response.status_code, text_headers(_fields(response.headers)), body, (), reason)
 
 
 def _response(lib: Any, reply: Reply, stream: Any) -> Any:
@@ -204,13 +280,3 @@ def _spell(lib: Any) -> Spell:
         return error
 
     return spell
-
-
-async def _asleep(seconds: float) -> None:
-    """httpx runs on asyncio and on trio, by way of anyio."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        await importlib.import_module("anyio").sleep(seconds)
-    else:
-        await asyncio.sleep(seconds)

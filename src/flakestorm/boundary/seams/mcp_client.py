@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from flakestorm.boundary.mcp_relay import End, Relay
+from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.session import Crossing, current
 from flakestorm.errors import CallFailed
@@ -71,11 +72,17 @@ class _Middle:
         self._ended = False
         self._rest = b""
         lane = crossing.lane()
+
+        def seen() -> str:
+            crossing.saw("mcp")
+            return lane
+
         self.relay = Relay(
             End(f"stdio://{name}/client", self._to_client),
             End(f"stdio://{name}", self._to_server),
             pipeline=lambda: crossing.pipeline,
-            lane=lambda: lane,
+            lane=seen,
+            patience=lambda: Patience(crossing.clock, known=False),
         )
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 

@@ -53,6 +53,7 @@ def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
         crossing = current()
         if crossing is None:
             return original(self, fn, *args, **kwargs)
+        crossing.seen()
         with outside():  # a worker started here is nobody's
             return original(self, carry, crossing, fn, *args, **kwargs)
 

@@ -25,9 +25,9 @@ import urllib3
 from urllib3.connectionpool import HTTPConnectionPool, connection_from_url
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
+from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.seams.exchange import Body, Exchange, Live, Moment, Spell, phrase
 from flakestorm.boundary.seams.patches import Patch
-from flakestorm.boundary.seams.patience import Patience
 from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, with_header, without_headers
 from flakestorm.errors import CallFailed, Misuse
@@ -81,8 +81,8 @@ class _Attempt:
 
     def cross(self, crossing: Crossing) -> Any:
         call = self.made = self._call(crossing)
-        exchange = Exchange(self._send, self._spell(), Patience(call.patience_s))
-        reply = exchange.cross(crossing.pipeline, call)
+        exchange = Exchange(self._send, self._spell(), functools.partial(Patience, crossing.clock, call.patience_s))
+        reply = exchange.cross(crossing.pipeline(call))
         return _response(self, reply, _File(reply, exchange))
 
     def _call(self, crossing: Crossing) -> Call:
@@ -96,7 +96,7 @@ class _Attempt:
             _headers(self.given.get("headers")),
             held,
             body if body is not None and not isinstance(body, (bytes, bytearray, memoryview)) else None,
-            lane=crossing.lane(),
+            lane=crossing.lane("urllib3"),
             patience_s=self._patience_s(),
         )
 

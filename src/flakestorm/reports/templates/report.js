@@ -114,7 +114,7 @@
       run.error === null ? block("Output", run.output || "(empty)") : block("Error", run.error, "bad"),
       make("dl", { className: "pairs" },
         make("dt", { textContent: "Faults planned" }), make("dd", { textContent: String(run.planned) }),
-        ...firings("Fired", run.fired), ...(run.masked.length ? firings("Masked", run.masked) : []),
+        ...firings("Fired", run.fired), ...[["Masked", run.masked], ["Impossible", run.impossible], ["Idle", run.idle]].flatMap(([name, found]) => (found.length ? firings(name, found) : [])),
         make("dt", { textContent: "Calls" }), make("dd", { textContent: calls || "none" }),
         ...(run.seen.length ? [make("dt", { textContent: "Tools seen" }), make("dd", { textContent: run.seen.join(", ") })] : []),
         ...(run.tape ? [make("dt", { textContent: "Tape" }), make("dd", null, make("code", { textContent: run.tape }))] : [])),

@@ -263,7 +263,7 @@ async def test_a_body_still_being_produced_is_not_read_by_the_seam(up: Upstream)
     assert [(call.body, call.upload is None) for call in watcher.calls] == [(b"", False), (b'{"q": 1}', True)]
 
 
-async def test_web_sockets_and_unix_sockets_are_left_alone(tmp_path: Path) -> None:
+async def test_the_handshake_of_a_web_socket_crosses_and_unix_sockets_are_left_alone(tmp_path: Path) -> None:
     async def echo(request: web.Request) -> web.StreamResponse:
         if request.headers.get("Upgrade") != "websocket":
             return web.Response(text="plain")
@@ -290,4 +290,16 @@ async def test_web_sockets_and_unix_sockets_are_left_alone(tmp_path: Path) -> No
         async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(path)) as session:
             assert await (await session.get("http://local/")).text() == "plain"
     await runner.cleanup()
-    assert watcher.calls == []
+    assert [(call.method, call.url) for call in watcher.calls] == [("GET", f"http://127.0.0.1:{port}/")]
+
+
+async def test_a_web_socket_can_be_refused_by_a_stage() -> None:
+    def refuse(_: Call) -> Flow:
+        return Reply(503, (("Content-Length", "4"),), b"busy")
+        yield
+
+    with crossing(refuse):
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect("http://127.0.0.1:1/")
+    assert refused.value.status == 503

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
+from flakestorm.boundary.patience import Patience
+from flakestorm.boundary.seams import exchange as exchange_module
 from flakestorm.boundary.seams.exchange import (
     AsyncBody,
     AsyncExchange,
     AsyncLive,
+    AsyncWatched,
     Body,
     Exchange,
     Live,
     Moment,
+    Watched,
     phrase,
     raw_headers,
     text_headers,
 )
-from flakestorm.boundary.seams.patience import Patience
-from flakestorm.core.call import PULL, Call, Chunks, Reply
+from flakestorm.core.call import PULL, Call, Chunks, Reply, Tap
+from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed
 
@@ -117,17 +124,17 @@ def cut(call: Call) -> Flow:
 
 
 def exchange(world: World) -> Exchange:
-    return Exchange(world.send, spell, Patience(None))
+    return Exchange(world.send, spell, lambda: Patience(Clock(time.monotonic)))
 
 
 def aexchange(world: World) -> AsyncExchange:
-    return AsyncExchange(world.asend, spell, Patience(None))
+    return AsyncExchange(world.asend, spell, lambda: Patience(Clock(time.monotonic)))
 
 
 def test_the_body_is_read_as_it_is_asked_for_and_let_go_of_at_its_end() -> None:
     world, ended = World(), Ended()
     crossing = exchange(world)
-    body = Body(crossing.cross(chain(ended), CALL), crossing)
+    body = Body(crossing.cross(chain(ended)(CALL)), crossing)
     assert (next(body), world.open) == (b"1a", 1)
     assert (list(body), world.open, ended.how) == ([b"1b", b"1c"], 0, ["eof"])
     body.close()
@@ -138,7 +145,7 @@ def test_the_body_is_read_as_it_is_asked_for_and_let_go_of_at_its_end() -> None:
 def test_leaving_early_is_noticed_however_little_was_read(read: int) -> None:
     world, ended = World(), Ended()
     crossing = exchange(world)
-    body = Body(crossing.cross(chain(ended), CALL), crossing)
+    body = Body(crossing.cross(chain(ended)(CALL)), crossing)
     for _ in range(read):
         next(body)
     body.close()
@@ -148,14 +155,14 @@ def test_leaving_early_is_noticed_however_little_was_read(read: int) -> None:
 def test_the_first_of_two_answers_is_whole_though_its_connection_was_let_go_of() -> None:
     world = World()
     crossing = exchange(world)
-    reply = crossing.cross(chain(ask_twice_return_first), CALL)
+    reply = crossing.cross(chain(ask_twice_return_first)(CALL))
     assert (world.sent, world.open) == (2, 0)
     assert list(Body(reply, crossing)) == [b"1a", b"1b", b"1c"]
 
 
 def test_what_broke_the_first_of_two_answers_is_kept_for_its_reader() -> None:
     crossing = exchange(World(OSError("gone")))
-    body = Body(crossing.cross(chain(ask_twice_return_first), CALL), crossing)
+    body = Body(crossing.cross(chain(ask_twice_return_first)(CALL)), crossing)
     assert next(body) == b"1a"
     with pytest.raises(OSError, match="gone"):
         next(body)
@@ -164,14 +171,14 @@ def test_what_broke_the_first_of_two_answers_is_kept_for_its_reader() -> None:
 def test_an_answer_that_reaches_nobody_is_let_go_of_at_once() -> None:
     world = World()
     crossing = exchange(world)
-    reply = crossing.cross(chain(ask_and_answer_otherwise), CALL)
+    reply = crossing.cross(chain(ask_and_answer_otherwise)(CALL))
     assert (world.open, list(Body(reply, crossing))) == (0, [b"down"])
 
 
 def test_a_failed_call_is_spelled_and_lets_go() -> None:
     world = World()
     with pytest.raises(Spelled) as caught:
-        exchange(world).cross(chain(ask_and_fail), CALL)
+        exchange(world).cross(chain(ask_and_fail)(CALL))
     assert (caught.value.args, world.open) == (("reset", "call"), 0)
     assert isinstance(caught.value.__cause__, CallFailed)
 
@@ -179,7 +186,7 @@ def test_a_failed_call_is_spelled_and_lets_go() -> None:
 def test_a_cut_body_is_spelled_and_lets_go() -> None:
     world = World()
     crossing = exchange(world)
-    body = Body(crossing.cross(chain(cut), CALL), crossing)
+    body = Body(crossing.cross(chain(cut)(CALL)), crossing)
     assert next(body) == b"1a"
     with pytest.raises(Spelled) as caught:
         next(body)
@@ -190,7 +197,7 @@ def test_what_breaks_in_the_world_keeps_its_identity() -> None:
     failure, ended = OSError("gone"), Ended()
     world = World(failure)
     crossing = exchange(world)
-    body = Body(crossing.cross(chain(ended), CALL), crossing)
+    body = Body(crossing.cross(chain(ended)(CALL)), crossing)
     next(body)
     with pytest.raises(OSError, match="gone") as caught:
         next(body)
@@ -208,7 +215,7 @@ def test_whether_a_stage_changed_the_head_is_known() -> None:
 async def test_asyncio_reads_and_lets_go_likewise() -> None:
     world, ended = World(), Ended()
     crossing = aexchange(world)
-    body = AsyncBody(await crossing.cross(chain(ended), CALL), crossing)
+    body = AsyncBody(await crossing.cross(chain(ended)(CALL)), crossing)
     assert (await anext(body), world.open) == (b"1a", 1)
     assert ([chunk async for chunk in body], world.open, ended.how) == ([b"1b", b"1c"], 0, ["eof"])
     await body.aclose()
@@ -218,7 +225,7 @@ async def test_asyncio_reads_and_lets_go_likewise() -> None:
 async def test_leaving_early_is_noticed_under_asyncio(read: int) -> None:
     world, ended = World(), Ended()
     crossing = aexchange(world)
-    body = AsyncBody(await crossing.cross(chain(ended), CALL), crossing)
+    body = AsyncBody(await crossing.cross(chain(ended)(CALL)), crossing)
     for _ in range(read):
         await anext(body)
     await body.aclose()
@@ -228,7 +235,7 @@ async def test_leaving_early_is_noticed_under_asyncio(read: int) -> None:
 async def test_asking_twice_under_asyncio() -> None:
     world = World()
     crossing = aexchange(world)
-    reply = await crossing.cross(chain(ask_twice_return_first), CALL)
+    reply = await crossing.cross(chain(ask_twice_return_first)(CALL))
     assert (world.sent, world.open) == (2, 0)
     assert [chunk async for chunk in AsyncBody(reply, crossing)] == [b"1a", b"1b", b"1c"]
 
@@ -236,10 +243,10 @@ async def test_asking_twice_under_asyncio() -> None:
 async def test_failures_under_asyncio_are_spelled_and_let_go() -> None:
     world = World()
     with pytest.raises(Spelled):
-        await aexchange(world).cross(chain(ask_and_fail), CALL)
+        await aexchange(world).cross(chain(ask_and_fail)(CALL))
     assert world.open == 0
     crossing = aexchange(world)
-    body = AsyncBody(await crossing.cross(chain(cut), CALL), crossing)
+    body = AsyncBody(await crossing.cross(chain(cut)(CALL)), crossing)
     assert await anext(body) == b"2a"
     with pytest.raises(Spelled):
         await anext(body)
@@ -249,8 +256,127 @@ async def test_failures_under_asyncio_are_spelled_and_let_go() -> None:
 async def test_an_answer_that_reaches_nobody_is_let_go_of_under_asyncio() -> None:
     world = World()
     crossing = aexchange(world)
-    reply = await crossing.cross(chain(ask_and_answer_otherwise), CALL)
+    reply = await crossing.cross(chain(ask_and_answer_otherwise)(CALL))
     assert (world.open, [chunk async for chunk in AsyncBody(reply, crossing)]) == (0, [b"down"])
+
+
+# --- bodies that are only watched -----------------------------------------------------------------------------------
+
+
+class Noted(Tap):
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    def chunk(self, data: bytes) -> None:
+        self.seen.append(data)
+
+    def end(self, error: BaseException | None) -> None:
+        self.seen.append(None if error is None else type(error).__name__)
+
+
+class Stream:
+    """The world's own body, for blocking and for asyncio clients."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure, self.read, self.open = failure, 0, True
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in (b"a", b"b"):
+            self.read += 1
+            yield part
+        if self.failure is not None:
+            raise self.failure
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self:
+            yield part
+
+    def close(self) -> None:
+        self.open = False
+
+    async def aclose(self) -> None:
+        self.open = False
+
+
+class Reader:
+    """Reads a watched body, of either kind, as clients do."""
+
+    def __init__(self, asynchronous: bool, failure: Exception | None = None) -> None:
+        self.tap, self.stream = Noted(), Stream(failure)
+        reply = Reply(200, body=cast(Any, self.stream), through=(self.tap,))
+        self.body: Any = AsyncWatched(reply) if asynchronous else Watched(reply)
+        self.asynchronous = asynchronous
+
+    async def take(self, most: int) -> list[bytes]:
+        taken: list[bytes] = []
+        if self.asynchronous:
+            async for part in self.body:
+                taken.append(part)
+                if len(taken) == most:
+                    break
+        else:
+            for part in self.body:
+                taken.append(part)
+                if len(taken) == most:
+                    break
+        return taken
+
+    async def close(self) -> None:
+        if self.asynchronous:
+            await self.body.aclose()
+        else:
+            self.body.close()
+
+
+@pytest.fixture(params=[False, True], ids=["blocking", "asyncio"])
+def reader(request: pytest.FixtureRequest) -> Callable[..., Reader]:
+    return partial(Reader, request.param)
+
+
+async def test_a_watched_body_passes_and_ends_once(reader: Callable[..., Reader]) -> None:
+    reading = reader()
+    assert await reading.take(9) == [b"a", b"b"]
+    assert not reading.stream.open
+    await reading.close()
+    assert await reading.take(9) == []
+    assert reading.tap.seen == [b"a", b"b", None]
+
+
+async def test_leaving_a_watched_body_early_is_noticed(reader: Callable[..., Reader]) -> None:
+    reading = reader()
+    assert await reading.take(1) == [b"a"]
+    await reading.close()
+    assert (reading.tap.seen, reading.stream.open, reading.stream.read) == ([b"a", "GeneratorExit"], False, 1)
+
+
+async def test_a_watched_body_that_nobody_reads_is_let_go_of_unread(reader: Callable[..., Reader]) -> None:
+    reading = reader()
+    await reading.close()
+    await reading.close()
+    assert (reading.tap.seen, reading.stream.open, reading.stream.read) == (["GeneratorExit"], False, 0)
+    assert await reading.take(9) == []
+
+
+async def test_what_breaks_a_watched_body_keeps_its_identity(reader: Callable[..., Reader]) -> None:
+    failure = ConnectionResetError("gone")
+    reading = reader(failure)
+    with pytest.raises(ConnectionResetError) as caught:
+        await reading.take(9)
+    assert caught.value is failure
+    assert (reading.tap.seen, reading.stream.open) == ([b"a", b"b", "ConnectionResetError"], False)
+
+
+def test_secrets_are_not_kept_for_the_next_call() -> None:
+    for name, value, kept in ((b"X-Api-Key", b"sk-1", False), (b"X-Long", b"x" * 65, False), (b"X-Plain", b"x", True)):
+        first, again = text_headers([(name, value)]), text_headers([(name, value)])
+        assert first == again == ((name.decode(), value.decode()),)
+        assert (first[0] is again[0]) is kept
+
+
+def test_fields_that_never_come_again_do_not_pile_up() -> None:
+    for n in range(3000):
+        text_headers([(b"x-request-id", b"%d" % n)])
+    assert len(exchange_module._text.__self__) <= 1024  # type: ignore[attr-defined]
 
 
 def test_header_bytes_survive_the_way_there_and_back() -> None:

@@ -13,6 +13,7 @@ import httpx
 import httpx2
 import pytest
 
+from flakestorm.boundary.seams import httpx_client
 from flakestorm.boundary.seams.httpx_client import patches
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
@@ -134,3 +135,18 @@ def test_a_subclass_of_the_transport_crosses_once(lib: Any, up: Upstream) -> Non
     with crossing(watcher), lib.Client(transport=Counting(verify=False)) as client:
         client.get(f"{up.url}/x")
     assert len(watcher.calls) == 1
+
+
+def test_urls_are_kept_as_text_unless_they_may_hold_a_secret(lib: Any) -> None:
+    for text in (
+        "http://x.test/v1?key=sk-1",
+        "http://ann:sk-1@x.test/v1",
+        "http://x.test:81/v1/%C3%A5",
+        "http://x.test",
+    ):
+        url = lib.URL(text)
+        assert httpx_client._address(url) == httpx_client._address(url) == str(url)
+    assert not any("sk-1" in kept for kept in httpx_client._addresses.values())
+    for n in range(600):
+        httpx_client._address(lib.URL(f"http://x.test/{n}"))
+    assert len(httpx_client._addresses) <= 256

@@ -1,0 +1,107 @@
+"""The forms a report comes in: how each is called, what its files end with, and what writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from flakestorm.cli.options import FORMATS
+from flakestorm.engine.events import Report, RunResult
+from flakestorm.errors import FlakestormError, Misuse
+from flakestorm.reports.trend import Point
+
+__all__ = ["SUFFIX", "exchanges_of", "form_of", "text", "write"]
+
+SUFFIX = {"html": ".html", "json": ".json", "terminal": ".txt", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
+"""What a file of this form is called by."""
+
+_BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
+
+
+def form_of(asked: str | None, file: Path | None, default: str) -> str:
+    """The form to use: what was asked for, else what the file's name says, else the default.
+
+    Raises:
+        Misuse: there is no such form in this version.
+    """
+    form = asked or (None if file is None else _BY_SUFFIX.get(file.suffix.lower())) or default
+    if form not in FORMATS:
+        raise Misuse(f"output.format {form!r} is not available in this version; available: {', '.join(FORMATS)}")
+    return form
+
+
+def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = ()) -> Path:
+    """Write the report to the file in this form; the file is replaced in one step.
+
+    Args:
+        report: what to write; of a `ci`, the HTML form is its summary page.
+        form: one of `FORMATS`.
+        file: where to.
+        history: of a `ci`, earlier ones and this one.
+
+    Raises:
+        Misuse: it cannot be written there; the message says why.
+    """
+    if form == "html" and report.phases:
+        from flakestorm.reports.summary import write_summary
+
+        return write_summary(report, file, history=history)
+    if form == "html":
+        from flakestorm.reports.html import write_html
+
+        return write_html(report, file, exchanges=exchanges_of)
+    if form == "json":
+        from flakestorm.reports.document import write_json
+
+        return write_json(report, file)
+    from flakestorm.reports.files import write_whole
+
+    return write_whole(file, f"{text(report, form)}\n".encode())
+
+
+def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:
+    """The report in this form, without a final newline; the arguments are those of `write`."""
+    if form == "html" and report.phases:
+        from flakestorm.reports.summary import render
+
+        return render(report, history=history).removesuffix("\n")
+    return _maker(form)(report).removesuffix("\n")
+
+
+def _maker(form: str) -> Callable[[Report], str]:
+    """What makes the text; each is imported when it is needed."""
+    if form == "html":
+        from flakestorm.reports.html import render
+
+        return lambda report: render(report, exchanges=exchanges_of)
+    if form == "json":
+        from flakestorm.reports.document import dumps
+
+        return dumps
+    if form == "junit":
+        from flakestorm.reports.junit import junit
+
+        return junit
+    if form == "markdown":
+        from flakestorm.reports.markdown import markdown
+
+        return markdown
+    if form == "sarif":
+        from flakestorm.reports.sarif import sarif
+
+        return sarif
+    from flakestorm.reports.terminal import text as terminal
+
+    return terminal
+
+
+def exchanges_of(run: RunResult) -> list[dict[str, Any]]:
+    """The exchanges of a run as its tape tells them; none if there is no readable tape."""
+    from flakestorm.tape.reader import Tape, describe
+
+    try:
+        found: list[dict[str, Any]] = describe(Tape.open(Path(run.tape)))["exchanges"]
+    except (FlakestormError, OSError):
+        return []
+    return found

@@ -1,0 +1,180 @@
+"""`grounded`: what an answer states as fact occurs in what the agent was told.
+
+Told means: its input, what the model was sent that the model did not write itself (instructions, the user's words, tool
+results), and what tools and other services answered. What the model says in earlier turns, and what it writes into tool
+calls, proves nothing: that is where inventions come from.
+
+An answer may also do small sums with facts: a number is grounded if it is the sum, difference or product of two numbers
+that stand in the answer and are grounded, the total of several that do, a rounding of a number that was told, or a
+count up to ten. Longer calculations must come from a tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import combinations
+
+from flakestorm.config.model import Invariant
+from flakestorm.contracts.base import RunView, built_in
+from flakestorm.contracts.evidence import plain, quote_around
+from flakestorm.contracts.facts import Fact, facts
+from flakestorm.contracts.output import SEARCH_CHARS, absent
+from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
+from flakestorm.tape.model import Exchange
+from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.protocols import wire_of
+
+__all__ = ["grounded"]
+
+_COUNTS = 10
+_SHOWN = 5
+_OPERANDS = 60
+"""Numbers of an answer that are tried in sums; pairs of more would be found for almost any number."""
+
+
+@built_in("grounded", "forbids")
+def grounded(_spec: Invariant, run: RunView) -> Verdict:
+    """The numbers, dates, times and ids in the answer occur in what the agent was told; see the module."""
+    output = run.output[:SEARCH_CHARS]
+    stated = [group for group in _groups(facts(output)) if not _counts(group[0])]
+    if not stated:
+        return absent(run, passed("the answer states no number, date or id"))
+    told = _Told.of(run)
+    unknown = [group for group in stated if not any(told.holds(fact) for fact in group)]
+    invented = [group[0] for group in unknown if not _derived(group[0], stated, unknown)]
+    if not invented:
+        return absent(run, passed(f"all {len(stated)} numbers, dates and ids in the answer were told to the agent"))
+    shown = ", ".join(f"{plain(f.text, 40)} ({_around(output, f)})" for f in invented[:_SHOWN])
+    more = f" and {len(invented) - _SHOWN} more" if len(invented) > _SHOWN else ""
+    if told.blind:
+        return inconclusive(f"{told.blind}, so nobody knows where the answer has this from: {shown}{more}")
+    return failed(f"{len(invented)} of {len(stated)} facts were never told to the agent: {shown}{more}")
+
+
+@dataclass(slots=True)
+class _Told:
+    """Everything that the agent was told."""
+
+    numbers: set[str] = field(default_factory=set)
+    dates: set[str] = field(default_factory=set)
+    times: set[str] = field(default_factory=set)
+    text: str = ""
+    blind: str = ""
+    """Why there may be more."""
+    values: list[Decimal] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, run: RunView) -> _Told:
+        told = cls()
+        texts = [run.input]
+        for exchange in run.exchanges:
+            if exchange.kind in ("agent", "draw"):
+                continue
+            heard = _heard(exchange)
+            texts += heard or ()
+            if heard is None:
+                told.blind = f"what {exchange.site} said cannot be read"
+        if len(run.exchanges) == 0:
+            told.blind = "nothing crossed the boundary"
+        unique = list(dict.fromkeys(texts))  # agents send the conversation again with every request
+        told.text = "\n".join(unique).lower()
+        for fact in (fact for text in unique for fact in facts(text)):
+            match fact.kind:
+                case "number":
+                    told.numbers.add(fact.value)
+                case "date":
+                    told.dates.add(fact.value)
+                case "time":
+                    told.times.add(fact.value)
+                case _:
+                    told.numbers.update(digits.lstrip("0") or "0" for digits in re.findall(r"\d+", fact.value))
+        told.values = [Decimal(number) for number in told.numbers]
+        return told
+
+    def holds(self, fact: Fact) -> bool:
+        match fact.kind:
+            case "number":
+                return self._number(fact)
+            case "date":
+                year, _, day = fact.value.partition("-")
+                same_day = {date for date in self.dates if date.endswith(f"-{day}")}
+                return any("*" in (year, date[0]) or date == fact.value for date in same_day)
+            case "time":
+                hour, _, minute = fact.value.partition(":")
+                either = "m" not in fact.text.lower()  # without am or pm, both halves of the day may be meant
+                later = f"{(int(hour) + 12) % 24:02d}:{minute}"
+                return fact.value in self.times or (either and later in self.times)
+            case _:
+                return fact.value in self.text or fact.value.replace("-", "") in self.text
+
+    def _number(self, fact: Fact) -> bool:
+        if fact.value in self.numbers:
+            return True
+        value = Decimal(fact.value)
+        digits = fact.value.replace(".", "")
+        if len(digits) >= 3 and re.search(rf"[\dx*•]{re.escape(digits)}(?!\d)", self.text):
+            return True  # the last digits of a card, an account, an id
+        places = -int(value.as_tuple().exponent) if "." in fact.text else 0
+        rounded = (told for told in self.values if told != told.to_integral_value() or places)
+        if any(round(told, places) == value for told in rounded):
+            return True
+        return value / 100 in self.values  # 0.2 told, 20% said
+
+
+def _heard(exchange: Exchange) -> list[str] | None:
+    """What one exchange told the agent; None if it cannot be read."""
+    if exchange.kind == "llm":
+        wire = wire_of(exchange.wire)
+        body = exchange.body if exchange.world_body is None else exchange.world_body
+        asked = None if wire is None else wire.asked(decode_body(body, exchange.headers))
+        if asked is None or not asked.turns:
+            return None
+        return [
+            text
+            for turn in asked.turns
+            for text in ([turn.text] if turn.role not in _MODEL else []) + [r.text for r in turn.tool_results]
+        ]
+    return [decode_body(exchange.reply.body, exchange.reply.headers).decode("utf-8", "replace")]
+
+
+_MODEL = ("assistant", "model")
+
+
+def _groups(found: Iterable[Fact]) -> Iterator[list[Fact]]:
+    """The readings of each fact together."""
+    group: list[Fact] = []
+    for fact in found:
+        if group and fact.at != group[0].at:
+            yield group
+            group = []
+        group.append(fact)
+    if group:
+        yield group
+
+
+def _counts(fact: Fact) -> bool:
+    return fact.kind == "number" and fact.value.isdecimal() and int(fact.value) <= _COUNTS and "%" not in fact.text
+
+
+def _derived(fact: Fact, stated: Sequence[list[Fact]], unknown: Sequence[list[Fact]]) -> bool:
+    """Whether a number follows from those of the answer that were told."""
+    if fact.kind != "number":
+        return False
+    foreign = {id(group) for group in unknown}
+    numbers = (g[0].value for g in stated if id(g) not in foreign and g[0].kind == "number")
+    known = [Decimal(number) for number in numbers][:_OPERANDS]  # `stated` holds no counts
+    value = Decimal(fact.value)
+    if any(value in (a + b, abs(a - b), a * b) for a, b in combinations(known, 2)):
+        return True
+    if any(value == a * n for a in known for n in range(2, _COUNTS + 1)):
+        return True
+    total = Decimal(0)
+    totals = [total := total + a for a in known]
+    return value in totals or value == sum(set(known))
+
+
+def _around(text: str, fact: Fact) -> str:
+    return quote_around(text, fact.at, fact.at + len(fact.text), 60)

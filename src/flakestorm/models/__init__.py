@@ -1,0 +1,1 @@
+"""The configured model, asked by flakestorm itself: to judge, never as part of the agent."""

@@ -1,0 +1,117 @@
+"""The same report as JUnit XML, for what shows test results: one suite per scenario, one test case per judged cell.
+
+A cell that failed is a `failure`. An inconclusive cell is never a silent pass: it is `skipped` where other runs of the
+same invariant in the same scenario were conclusive (a probabilistic fault need not fire every time), and an `error`
+where none was, because then the promise could not be judged at all, which is what exit code 3 is about.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.reports.excerpt import excerpt
+from flakestorm.reports.grid import Square, grid_of
+from flakestorm.reports.text import one_line, unbroken, visible
+
+if TYPE_CHECKING:
+    from junitparser import TestCase, TestSuite
+
+__all__ = ["DETAIL_CHARS", "junit"]
+
+DETAIL_CHARS = 2_000
+"""How much of an output stands beside a failure; all of it is in the JSON report and on the tape."""
+
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_NOT_XML = re.compile("[\ufffe\uffff]|[\U0001fffe\U0001ffff]")
+
+
+def junit(report: Report) -> str:
+    """The report as an XML document. Characters that XML cannot hold are shown as escapes."""
+    from junitparser import JUnitXml
+
+    xml = JUnitXml(_text(f"flakestorm {one_line(report.command, 80)}"))
+    runs = {run.id: run for run in report.runs}
+    suites = [_suite(report, row, runs) for row in grid_of(report).rows if any(square.cells for square in row)]
+    suites = suites or [_nothing(report)]
+    for suite in suites:
+        suite.update_statistics()
+        xml.add_testsuite(suite)
+    # The sums are written here: the library would add `skipped`, which the schema in common use forbids there.
+    xml.tests, xml.failures, xml.errors = (
+        sum(getattr(suite, name) for suite in suites) for name in ("tests", "failures", "errors")
+    )
+    xml.time = round(sum(suite.time for suite in suites), 3)
+    text: bytes = xml.tostring()
+    return f"{_HEAD}{text.decode()}\n"
+
+
+def _suite(report: Report, row: tuple[Square, ...], runs: dict[str, RunResult]) -> TestSuite:
+    from junitparser import TestSuite
+
+    name = row[0].scenario.name if row else ""
+    suite = TestSuite(_text(one_line(name, 200)))
+    if report.started_at:
+        suite.timestamp = _text(one_line(report.started_at, 40)).removesuffix("Z")
+    for key, value in (("seed", report.seed), ("verdict", report.verdict), ("headline", report.headline)):
+        suite.add_property(key, _text(one_line(str(value), 1000)))
+    for score, found in report.scores.items():
+        if found.value is not None:
+            suite.add_property(_text(f"score.{one_line(score, 40)}"), f"{found.value:g}")
+    for square in row:
+        for cell in square.cells:
+            suite.add_testcase(_case(report.command, square, cell, runs.get(cell.run)))
+    return suite
+
+
+def _case(command: str, square: Square, cell: CellResult, run: RunResult | None) -> TestCase:
+    from junitparser import Error, Failure, Skipped, TestCase
+
+    case = TestCase(
+        _text(f"{one_line(cell.invariant, 160)} [prompt {cell.prompt}, trial {cell.trial}]"),
+        classname=_text(f"{one_line(command, 80)}.{one_line(cell.scenario, 160)}"),
+        time=round((run.latency_ms if run else 0.0) / 1000, 3),
+    )
+    if cell.verdict == "pass":
+        return case
+    open_kind = Skipped if square.conclusive else Error
+    result = (Failure if cell.verdict == "fail" else open_kind)(
+        _text(one_line(cell.reason, 1000)), _text(one_line(square.invariant.type or cell.severity, 80))
+    )
+    result.text = _text("\n".join(_detail(cell, run)))
+    case.result = [result]
+    return case
+
+
+def _detail(cell: CellResult, run: RunResult | None) -> list[str]:
+    """What a reader of a test report needs, so that most need not open another one."""
+    said = [f"{cell.severity}: {visible(cell.reason)}"]
+    if cell.also_fails_without_chaos:
+        said.append("also fails without chaos: chaos is not the cause")
+    if run is None:
+        return said
+    said.append(f"input: {one_line(run.input, 400)}")
+    said.append(
+        f"output: {excerpt(run.output, DETAIL_CHARS)}" if run.error is None else f"error: {one_line(run.error, 400)}"
+    )
+    if run.fired:
+        said.append("fired: " + "; ".join(one_line(f"{f.site} {f.mode}", 160) for f in run.fired[:8]))
+    if run.reproduce:
+        said.append(f"again: {unbroken(run.reproduce)}")
+    return said
+
+
+def _nothing(report: Report) -> TestSuite:
+    """Without a cell there would be no test case, and a file without test cases looks like success."""
+    from junitparser import Error, TestCase, TestSuite
+
+    suite = TestSuite(_text(one_line(report.command, 80)))
+    case = TestCase("verdict", classname=_text(one_line(report.command, 80)), time=0.0)
+    case.result = [Error(_text(one_line(report.headline, 1000)), report.verdict)]
+    suite.add_testcase(case)
+    return suite
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", visible(text))

@@ -1,0 +1,14 @@
+import os
+
+import pytest
+
+from flakestorm.agents.environ import in_environ
+
+
+def test_variables_are_there_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_OLD", "before")
+    monkeypatch.delenv("X_NEW", raising=False)
+    with in_environ({"X_OLD": "during", "X_NEW": "during"}):
+        assert (os.environ["X_OLD"], os.environ["X_NEW"]) == ("during", "during")
+    assert os.environ["X_OLD"] == "before"
+    assert "X_NEW" not in os.environ

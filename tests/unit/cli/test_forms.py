@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from flakestorm.cli.forms import SUFFIX, exchanges_of, form_of, text, write
+from flakestorm.cli.options import FORMATS
+from flakestorm.errors import Misuse
+from report_samples import hostile, sample
+
+
+def test_every_form_offered_has_a_suffix_that_leads_back_to_it() -> None:
+    assert set(SUFFIX) == set(FORMATS)
+    for form, suffix in SUFFIX.items():
+        assert form_of(None, Path(f"x{suffix.upper()}"), "html") == form
+
+
+def test_what_was_asked_for_goes_before_the_files_name() -> None:
+    assert form_of("sarif", Path("x.json"), "html") == "sarif"
+    assert form_of(None, Path("x.log"), "html") == "html"
+    assert form_of(None, None, "junit") == "junit"
+    with pytest.raises(Misuse, match="'pdf' is not available in this version; available: html, json"):
+        form_of(None, None, "pdf")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("make", [sample, hostile])
+def test_a_file_and_the_text_say_the_same(tmp_path, form, make) -> None:
+    file = write(make(), form, tmp_path / "new" / f"x{SUFFIX[form]}")
+    shown = text(make(), form)
+    assert not shown.endswith("\n")
+    assert file.read_text().strip() == shown.strip()
+
+
+def test_a_tape_that_cannot_be_read_costs_its_timeline_only() -> None:
+    assert exchanges_of(sample().runs[0]) == []

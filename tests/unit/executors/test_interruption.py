@@ -1,0 +1,73 @@
+"""Ctrl-C: once, twice at once, and again later, through a whole command."""
+
+import signal
+import sys
+import threading
+
+import pytest
+
+import flakestorm
+from flakestorm.api import Options
+from flakestorm.engine.events import RunStarted
+from flakestorm.executors import interruption
+
+CONFIG = """
+version: "2.0"
+agent: {{type: python, endpoint: "{module}:answer"}}
+golden_prompts: [hello, bye]
+contract: {{name: c, invariants: [{{type: contains, value: found}}], chaos_matrix: [{{name: calm}}]}}
+"""
+INTERRUPTING = """
+import os, signal, threading
+
+gate = threading.Event()
+
+def answer(text):
+    if text == "bye":
+        for _ in range({times}):
+            os.kill(os.getpid(), signal.SIGINT)
+        gate.wait(20)
+    return "found"
+"""
+
+
+@pytest.fixture
+def interrupting(tmp_path):
+    """A project whose second prompt presses Ctrl-C that often."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    gates = []
+
+    def make(times: int):
+        module = f"interrupting_{times}"
+
+        def listener(event: object) -> None:
+            if isinstance(event, RunStarted):
+                gates.append(sys.modules[module].gate)
+
+        (tmp_path / f"{module}.py").write_text(INTERRUPTING.format(times=times))
+        (tmp_path / "flakestorm.yaml").write_text(CONFIG.format(module=module))
+        return flakestorm.load(tmp_path / "flakestorm.yaml"), Options(
+            tapes=tmp_path / "tapes", concurrency=1, listener=listener
+        )
+
+    yield make
+    gates[0].set()
+    for thread in [thread for thread in threading.enumerate() if thread.name == "flakestorm-call"]:
+        thread.join(20)
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGTERM, before[1])
+
+
+def test_ctrl_c_twice_at_once_is_one_and_keeps_what_finished(interrupting) -> None:
+    loaded, options = interrupting(5)
+    report = loaded.contract(options)
+    assert (report.exit_code, report.interrupted, [run.input for run in report.runs]) == (130, True, ["hello"])
+    signal.raise_signal(signal.SIGINT)  # still the same one, while the report is being written
+
+
+def test_a_later_ctrl_c_is_obeyed_at_once(interrupting, monkeypatch) -> None:
+    monkeypatch.setattr(interruption, "SAME_INTERRUPTION_S", 0.0)
+    loaded, options = interrupting(1)
+    assert loaded.contract(options).interrupted
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
