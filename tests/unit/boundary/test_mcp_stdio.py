@@ -144,7 +144,8 @@ async def test_a_signal_in_the_middle_of_a_write_ends_it_as_well() -> None:
         assert program.process.stdout is not None
         assert await asyncio.wait_for(program.process.stdout.read(1), PATIENCE_S)  # far more is to come: it must wait
         program.process.send_signal(signal.SIGTERM)
-        assert await program.ended() == (143, b"")
+        _, ended = await asyncio.gather(program.process.stdout.read(), program.ended())
+        assert ended == (143, b"")
 
 
 async def test_with_the_gateway_goes_the_server() -> None:
