@@ -1,6 +1,6 @@
 """What the engine needs from the world, as protocols. `agents/`, `boundary/`, `executors/` and the store fulfil them.
 
-The engine never imports an adapter; `api.py` puts the pieces together.
+The engine never imports an adapter; `api` puts the pieces together.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged"]
+__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within"]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -68,6 +68,11 @@ class Judged:
         )
 
 
+def nothing_within(_: Trial) -> Sequence[Interceptor]:
+    """No stage at all: the world answers itself."""
+    return ()
+
+
 @dataclass(slots=True)
 class Runner:
     """Carries out trials.
@@ -84,6 +89,8 @@ class Runner:
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
         adviser: the model that invariants of type `judge` ask.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
+        within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
+            in the world's place, or changes what it is asked.
     """
 
     agent: Agent
@@ -100,6 +107,7 @@ class Runner:
     adviser: Adviser | None = None
     limit_ms: int | None = None
     elsewhere: bool = False
+    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -146,7 +154,8 @@ class Runner:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-            return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, recorder.inner)
+            further = self.within(trial)
+            return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 
         pipeline = _later(stages) if stage is None else stages()
         answer, line = Answer(), self.boundary.line(trial.run, pipeline, clock)

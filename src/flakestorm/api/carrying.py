@@ -1,0 +1,295 @@
+"""Where the pieces are put together: a configuration, its adapters and the engine become runs.
+
+`carry_out` carries out a plan and reports on it. What decides from one run which to make next (a search, a comparison)
+takes a `Runner` from `runner_of` instead, on a loop from `in_a_loop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from flakestorm.agents.registry import make as make_agent
+from flakestorm.api.options import Options
+from flakestorm.boundary.hub import Hub
+from flakestorm.config import model_of, tools_of
+from flakestorm.config.model import Config, Invariant, Model, Scenario
+from flakestorm.contracts.matrix import wants_model
+from flakestorm.core.choices import entropy_seed
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.pipeline import Interceptor
+from flakestorm.engine.campaign import Campaign
+from flakestorm.engine.events import Finished, Report
+from flakestorm.engine.plan import Plan, Trial
+from flakestorm.engine.ports import Adviser
+from flakestorm.engine.runner import Judged, Runner, nothing_within
+from flakestorm.engine.score import Gate
+from flakestorm.errors import Misuse
+from flakestorm.executors.interruption import interruptible
+from flakestorm.executors.local import LocalExecutor
+from flakestorm.executors.world import LocalWorld
+from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.shelf import STORE
+
+__all__ = [
+    "Work",
+    "carry_out",
+    "hub_of",
+    "in_a_loop",
+    "judges_by",
+    "loop_factory",
+    "refuse_what_is_missing",
+    "runner_of",
+    "seed_of",
+]
+
+T = TypeVar("T")
+
+
+class Work(Protocol):
+    """What is to be judged, and how to say so on a command line; a `Project` is."""
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def path(self) -> Path:
+        """The file the config came from, as the user named it."""
+        ...
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The words that start a command line which runs one input again; empty for those of `flakestorm run`."""
+        ...
+
+
+def carry_out(
+    work: Work,
+    plan: Plan,
+    gate: Gate,
+    options: Options,
+    hub: Hub | None = None,
+    *,
+    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+) -> Report:
+    """Carry out a plan and report on it.
+
+    Args:
+        work: the project.
+        plan, gate: what to run, and by what to judge the whole.
+        options: how.
+        hub: the boundary, where the caller wants to look at it afterwards.
+        within: see `Runner.within`.
+
+    Raises:
+        Misuse: the options do not fit one another, or the config names what is not available.
+    """
+    config = work.config
+    refuse_what_is_missing(config)
+    resumed = None if options.resume is None else _report_in(options.resume)
+    seed = seed_of(config, options, None if resumed is None else resumed.seed)
+    if resumed is not None and resumed.seed != seed:
+        raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
+    judges_by(config, plan.invariants)
+    world = LocalWorld(options.tapes)
+    earlier = () if resumed is None else _earlier(config, plan, resumed, world)
+    boundary = hub or hub_of(config)
+
+    async def judge() -> Report:
+        interrupted = False
+        with interruptible() as signals:
+            async with runner_of(
+                work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
+            ) as runner:
+                campaign = Campaign(
+                    plan,
+                    runner,
+                    gate,
+                    world,
+                    options.listener,
+                    config=str(work.path),
+                    agent=_in_words(config),
+                    earlier=earlier,
+                )
+                try:
+                    await campaign.execute()
+                except asyncio.CancelledError:
+                    if not signals:
+                        raise
+                    interrupted = True
+        if boundary.borrowed and runner.concurrency > 1 and len(plan.trials) > 1:
+            campaign.note(f"the agent is behind the gateway at {boundary.borrowed}, and its runs took turns")
+        report = campaign.report(interrupted=interrupted)
+        options.listener(Finished(report))
+        return report
+
+    return in_a_loop(judge)
+
+
+@asynccontextmanager
+async def runner_of(
+    work: Work,
+    scenarios: Iterable[Scenario],
+    invariants: Iterable[Invariant],
+    options: Options,
+    seed: int,
+    world: LocalWorld,
+    hub: Hub,
+    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+) -> AsyncIterator[Runner]:
+    """What carries out trials, while entered; agent, boundary and model are let go of afterwards.
+
+    Args:
+        work: the project.
+        scenarios: all there will be, for the tools they name.
+        invariants: all there will be, for the model they want.
+        options: how.
+        seed: every random choice follows from it.
+        world, hub: time and places, and the boundary.
+        within: see `Runner.within`.
+    """
+    config = work.config
+    concurrency = options.concurrency or config.advanced.concurrency
+    agent = make_agent(config, hub, concurrency=concurrency)
+    model = judges_by(config, invariants)
+    adviser = _client(model) if model is not None else None
+    try:
+        yield Runner(
+            agent=agent,
+            boundary=hub,
+            executor=LocalExecutor(),
+            world=world,
+            seed=seed,
+            tools=tools_of(config, *scenarios),
+            listener=options.listener,
+            concurrency=concurrency,
+            reproduce=lambda trial, schedule, ledger: _reproduce(work, trial, schedule, ledger),
+            visible=tuple(config.boundary.tools),
+            adviser=adviser,
+            limit_ms=config.agent.timeout,
+            elsewhere=_elsewhere(config),
+            within=within,
+        )
+    finally:
+        if adviser is not None:
+            await adviser.close()
+        await agent.close()
+        await hub.close()
+
+
+def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Do this on an event loop of its own; in a thread where the caller's thread has one already."""
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=loop_factory()) as loop:
+            return loop.run(work())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+def seed_of(config: Config, options: Options, resumed: int | None = None) -> int:
+    """The seed: what was asked for, else that of what is resumed, else the config's, else a fresh one."""
+    for seed in (options.seed, resumed, config.advanced.seed):
+        if seed is not None:
+            return seed
+    return entropy_seed()
+
+
+def refuse_what_is_missing(config: Config) -> None:
+    """Settings that this version would silently ignore, to somebody's harm.
+
+    Raises:
+        Misuse: there is one.
+    """
+    if config.boundary.redact:
+        raise Misuse(
+            "boundary.redact is not available in this version, so tapes would keep what it names; leave it out to "
+            "record all the same"
+        )
+
+
+def judges_by(config: Config, invariants: Iterable[Invariant]) -> Model | None:
+    """The model that judges, if any of these invariants wants one.
+
+    Raises:
+        ConfigError: one does, and none is configured.
+    """
+    asking = [str(invariant.id) for invariant in invariants if wants_model(invariant)]
+    return model_of(config, wanted_by=tuple(dict.fromkeys(asking))) if asking else None
+
+
+def hub_of(config: Config) -> Hub:
+    """The boundary of this project's agent; a standing gateway is looked for here and beside the config."""
+    return Hub(stores=(STORE, Path(config.folder, STORE)))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:  # pragma: no cover -- platforms without uvloop
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> tuple[Judged, ...]:
+    from flakestorm.engine.resume import take_over  # only what resumes reads tapes
+    from flakestorm.tape.reader import Tape
+
+    return take_over(
+        plan,
+        report,
+        lambda run: Tape.open(run.tape).exchanges(),
+        world,
+        agent=_in_words(config),
+        visible=tuple(config.boundary.tools),
+        elsewhere=_elsewhere(config),
+    )
+
+
+def _elsewhere(config: Config) -> bool:
+    """Whether somebody else starts the agent."""
+    return config.agent.type == "http" and not config.agent.start
+
+
+def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
+    """The command line that makes this run again: its prompt, with exactly the faults that fired."""
+    golden = work.config.golden_prompts
+    words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
+    if trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
+        words += ["--prompt", str(trial.prompt)]
+    else:
+        words += ["--input", trial.text]
+    for firing in sorted(ledger.fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
+        words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
+    return shlex.join(words)
+
+
+def _report_in(resume: Path | Report) -> Report:
+    if isinstance(resume, Report):
+        return resume
+    from flakestorm.reports.document import read_json  # only what resumes reads reports
+
+    return read_json(resume)
+
+
+def _client(model: Model) -> Adviser:
+    from flakestorm.models.client import ModelClient  # few contracts ask a model
+
+    return ModelClient(model)
+
+
+def _in_words(config: Config) -> str:
+    agent = config.agent
+    start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
+    return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

@@ -1,0 +1,190 @@
+"""A loaded configuration, and the commands that judge by it: what would run, and under which gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
+
+from flakestorm.agents.registry import make as make_agent
+from flakestorm.api.carrying import carry_out, hub_of, judges_by, refuse_what_is_missing
+from flakestorm.api.options import Options
+from flakestorm.boundary.hub import Hub
+from flakestorm.config import contract_of, require_invariants, scenarios_of
+from flakestorm.config import load as load_config
+from flakestorm.config.access import faults_in, invariants_in
+from flakestorm.config.load import located
+from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.problems import Path as Place
+from flakestorm.contracts.matrix import prepare
+from flakestorm.engine.events import Report
+from flakestorm.engine.plan import BASELINE, Plan, make_plan
+from flakestorm.engine.score import Gate
+from flakestorm.errors import ConfigError, Misuse
+from flakestorm.faults.schedule import Planned, parse_injection
+
+if TYPE_CHECKING:  # what an HTTP server and its client come with
+    from flakestorm.boundary.census import Census
+
+__all__ = ["Project", "load"]
+
+
+def load(path: str | Path = "flakestorm.yaml") -> Project:
+    """Read a configuration file.
+
+    Raises:
+        ConfigError: the file is missing or wrong; the message names file, line and key.
+    """
+    return Project(load_config(Path(path)), Path(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A loaded configuration and what can be done with it.
+
+    Args:
+        config: the configuration.
+        path: the file it came from, as the user named it.
+        again: the words that start a command line which runs one input of this project again.
+    """
+
+    config: Config
+    path: Path
+    again: tuple[str, ...] = ()
+
+    def contract(self, options: Options | None = None) -> Report:
+        """Judge the contract in every scenario of its chaos matrix.
+
+        Raises:
+            Misuse: the config has no contract, no invariants or an empty matrix, or names what is not available.
+        """
+        options = options or Options()
+        return carry_out(self, self.contract_plan(options), Gate("contract", options.min_score), options)
+
+    def chaos(self, profile: str | None = None, options: Options | None = None) -> Report:
+        """Run the golden prompts under chaos: a profile's, or the config's own `chaos` block.
+
+        Args:
+            profile: a built-in profile's name or the path of a profile file.
+            options: how.
+        """
+        options = options or Options()
+        if profile is not None:
+            from flakestorm.faults.profiles import load as load_profile
+
+            scenario = load_profile(profile)
+        elif self.config.chaos is not None:
+            scenario = Scenario(name="chaos", **asdict(self.config.chaos))
+        else:
+            raise ConfigError(
+                "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
+                "(`flakestorm profiles` lists them)",
+                file=self.path,
+            )
+        require_invariants(self.config)
+        plan = make_plan(
+            "chaos",
+            scenarios=[scenario],
+            invariants=self.config.invariants,
+            prompts=self.config.golden_prompts,
+            trials=options.trials or 1,
+        )
+        return carry_out(self, plan, Gate("chaos", options.min_score), options)
+
+    def inject(self, prompt: int | str, injections: Sequence[str] = (), options: Options | None = None) -> Report:
+        """One input, unmutated, with exactly these faults, judged by every invariant there is.
+
+        Args:
+            prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input.
+            injections: `SITE=FAULT`, e.g. `tool/search#1=error:503`.
+            options: how.
+        """
+        options = options or Options()
+        golden = self.config.golden_prompts
+        if isinstance(prompt, int) and not 0 <= prompt < len(golden):
+            raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
+        faults = [parse_injection(text).spec for text in injections]
+        scenario = Scenario(
+            name="injected" if faults else BASELINE.name,
+            tool_faults=[f for f in faults if isinstance(f, ToolFault)],
+            llm_faults=[f for f in faults if isinstance(f, LlmFault)],
+            context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
+        )
+        everything = self._all_invariants()
+        probing = [i.probing([]) for i in everything if prompt in i.probes]
+        plan = make_plan(
+            "run",
+            scenarios=[scenario],
+            invariants=probing or [i for i in everything if not i.probes],
+            prompts=golden if isinstance(prompt, int) else [prompt],
+            only=[prompt] if isinstance(prompt, int) else [0],
+            trials=options.trials or 1,
+        )
+        return carry_out(self, plan, Gate("single", options.min_score), options)
+
+    def contract_plan(self, options: Options) -> Plan:
+        """What `contract` would run."""
+        contract = contract_of(self.config)
+        return make_plan(
+            "contract run",
+            scenarios=scenarios_of(self.config),
+            invariants=contract.invariants or self.config.invariants,
+            prompts=self.config.golden_prompts,
+            trials=options.trials or contract.trials,
+            generate=contract.generate,
+        )
+
+    def probe(self, options: Options | None = None) -> tuple[Report, Census]:
+        """Ask the agent its first golden prompt, without chaos, judged by nothing but whether it completes.
+
+        Returns:
+            The report, and what was seen at its boundary.
+        """
+        completes = Invariant(type="completes", id="completes", severity="critical")
+        plan = make_plan(
+            "verify", scenarios=[BASELINE], invariants=[completes], prompts=self.config.golden_prompts, only=[0]
+        )
+        hub = hub_of(self.config)
+        report = carry_out(self, plan, Gate("single"), options or Options(), hub)
+        return report, hub.census()
+
+    def check(self) -> Plan:
+        """Check all that can be checked without running the agent; gives what `contract` would run.
+
+        Raises:
+            ConfigError: a fault mode or an invariant type is not available, or a setting makes no sense; the message
+                names file and line.
+            Misuse: the same of the agent.
+        """
+        refuse_what_is_missing(self.config)
+        plan = self.contract_plan(Options())
+        for place, invariant in invariants_in(self.config):
+            with self._standing(place):
+                prepare([invariant])
+        for place, fault in faults_in(self.config):
+            with self._standing(place):
+                Planned.of(fault).check()
+        make_agent(self.config, Hub(), concurrency=1)
+        judges_by(self.config, (*self.config.invariants, *plan.invariants))
+        return plan
+
+    @contextmanager
+    def _standing(self, place: Place) -> Iterator[None]:
+        """While entered, misuse is of what stands at this place in the file."""
+        try:
+            yield
+        except Misuse as error:
+            raise located(error, self.path, place) from error
+
+    def _all_invariants(self) -> list[Invariant]:
+        """The contract's invariants and the top-level ones; of two that are the same, one."""
+        own = self.config.contract.invariants if self.config.contract else []
+        ids = {invariant.id for invariant in own}
+        top = [
+            replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in self.config.invariants if i not in own
+        ]
+        return [*own, *top]

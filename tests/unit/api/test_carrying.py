@@ -1,0 +1,60 @@
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from flakestorm.api import Options, load
+from flakestorm.api.carrying import carry_out, in_a_loop, seed_of
+from flakestorm.core.call import Call, Reply
+from flakestorm.engine.plan import BASELINE, make_plan
+from flakestorm.engine.score import Gate
+
+AGENT = """
+import httpx
+
+def answer(text):
+    return httpx.get("http://127.0.0.1:9/search").text
+"""
+CONFIG = """
+version: "2.0"
+agent: {{type: python, endpoint: "{module}:answer"}}
+golden_prompts: [hello]
+invariants: [{{id: says, type: contains, value: stood in}}]
+advanced: {{seed: 7}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, request: pytest.FixtureRequest):
+    module = f"carried_{abs(hash(request.node.name))}"
+    (tmp_path / f"{module}.py").write_text(AGENT)
+    (tmp_path / "flakestorm.yaml").write_text(CONFIG.format(module=module))
+    return load(tmp_path / "flakestorm.yaml")
+
+
+def test_the_seed_is_the_nearest_one(project) -> None:
+    assert seed_of(project.config, Options(seed=1), 2) == 1
+    assert seed_of(project.config, Options(), 2) == 2
+    assert seed_of(project.config, Options()) == 7
+
+
+def test_a_loop_is_found_whether_or_not_there_is_one() -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    async def inside() -> str:
+        return in_a_loop(where)
+
+    assert in_a_loop(where) == "MainThread"
+    assert asyncio.run(inside()) != "MainThread"
+
+
+def test_stages_within_stand_between_the_faults_and_the_world(project, tmp_path: Path) -> None:
+    def stand_in(call: Call):
+        return Reply(200, (("content-type", "text/plain"),), b"stood in")
+        yield call
+
+    plan = make_plan("run", scenarios=[BASELINE], invariants=project.config.invariants, prompts=["hello"])
+    report = carry_out(project, plan, Gate("single"), Options(tapes=tmp_path), within=lambda _: (stand_in,))
+    assert (report.verdict, report.runs[0].output) == ("pass", "stood in")
