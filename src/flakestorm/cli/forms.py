@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from flakestorm.cli.options import FORMATS
-from flakestorm.engine.events import Report, RunResult
+from flakestorm.engine.events import Event, Listener, Report, RunResult, RunStarted
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.reports.trend import Point
 
-__all__ = ["SUFFIX", "exchanges_of", "form_of", "text", "write"]
+__all__ = ["SUFFIX", "ahead", "exchanges_of", "form_of", "text", "write"]
 
 SUFFIX = {"html": ".html", "json": ".json", "terminal": ".txt", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
 """What a file of this form is called by."""
@@ -58,6 +60,25 @@ def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = (
     from flakestorm.reports.files import write_whole
 
     return write_whole(file, f"{text(report, form)}\n".encode())
+
+
+def ahead(form: str) -> Listener:
+    """A listener that gets the form ready while the agent is at work, which leaves this process time to spare."""
+    begun: list[Thread] = []
+
+    def tell(event: Event) -> None:
+        if isinstance(event, RunStarted) and form == "html" and not begun:
+            begun.append(Thread(target=_prepare_html, name="flakestorm-page", daemon=True))
+            begun[0].start()
+
+    return tell
+
+
+def _prepare_html() -> None:
+    from flakestorm.reports.html import prepare
+
+    with suppress(Exception):  # whoever writes the page will hear of it
+        prepare()
 
 
 def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:

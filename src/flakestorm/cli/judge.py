@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from flakestorm import api
+from flakestorm.cli.forms import ahead
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder
@@ -64,7 +65,9 @@ def carry_out(
         saving(store_folder(options, project.config)) as save,
     ):
         earlier = None if resume is None else report_named(resume, options)
-        told = how(options, place, listener=both(shown, save), min_score=min_score, resume=earlier)
+        told = how(
+            options, place, listener=both(both(shown, save), ahead(place.form)), min_score=min_score, resume=earlier
+        )
         report = judge(project, told)
     return present(report, place, options, save)
 

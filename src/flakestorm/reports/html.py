@@ -30,7 +30,7 @@ from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
 from flakestorm.reports.text import encodable, one_line, plain, unbroken, visible
 
-__all__ = ["Exchanges", "render", "write_html"]
+__all__ = ["Exchanges", "prepare", "render", "write_html"]
 
 Exchanges: TypeAlias = Callable[[RunResult], Sequence[Mapping[str, Any]]]
 """Gives a run's exchanges in the shape of `flakestorm-tape/1`'s `exchanges`; none where there is no tape."""
@@ -88,6 +88,11 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         )
     )
     return encodable(page)
+
+
+def prepare() -> None:
+    """Get ready what `render` needs whatever the report; worth the while where there is time to wait for."""
+    _environment().get_template("report.html.j2")
 
 
 def _data(report: Report, grid: Grid, exchanges: Exchanges | None, base: Path | str | None) -> dict[str, Any]:

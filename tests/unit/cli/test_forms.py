@@ -1,9 +1,11 @@
+import threading
 from pathlib import Path
 
 import pytest
 
-from flakestorm.cli.forms import SUFFIX, exchanges_of, form_of, text, write
+from flakestorm.cli.forms import SUFFIX, ahead, exchanges_of, form_of, text, write
 from flakestorm.cli.options import FORMATS
+from flakestorm.engine.events import RunStarted
 from flakestorm.errors import Misuse
 from report_samples import hostile, sample
 
@@ -33,3 +35,26 @@ def test_a_file_and_the_text_say_the_same(tmp_path, form, make) -> None:
 
 def test_a_tape_that_cannot_be_read_costs_its_timeline_only() -> None:
     assert exchanges_of(sample().runs[0]) == []
+
+
+def test_a_page_is_got_ready_once_while_the_agent_is_at_work(monkeypatch) -> None:
+    ready, called = threading.Event(), []
+    monkeypatch.setattr("flakestorm.reports.html.prepare", lambda: (called.append(1), ready.set()))
+    for form in ("json", "html"):
+        tell = ahead(form)
+        for run in ("r-0001", "r-0002"):
+            tell(RunStarted(run, "calm", 0))
+    assert ready.wait(60)
+    assert called == [1]
+
+
+def test_a_page_that_cannot_be_got_ready_costs_nothing_yet(monkeypatch) -> None:
+    tried = threading.Event()
+
+    def fail() -> None:
+        tried.set()
+        raise OSError("no template")
+
+    monkeypatch.setattr("flakestorm.reports.html.prepare", fail)
+    ahead("html")(RunStarted("r-0001", "calm", 0))
+    assert tried.wait(60)
