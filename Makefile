@@ -9,7 +9,7 @@ JOBS   ?= 2
 FRAMEWORKS := .venv-frameworks
 FOREIGN := tests/foreign/node_modules
 
-.PHONY: demo test frameworks foreign check bench format clean browser
+.PHONY: demo test frameworks foreign pythons check bench format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -32,6 +32,20 @@ $(FOREIGN)/.installed: tests/foreign/package.json tests/foreign/package-lock.jso
 	cd tests/foreign && npm ci --no-audit --no-fund
 	touch $@
 
+# The same seed must give the same faults on every Python there is here: an environment for each of the others, found on
+# the path or where pyenv keeps them.
+other = $(shell for p in python3.$(1) $$HOME/.pyenv/versions/3.$(1).*/bin/python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, $(1)))' 2>/dev/null && echo $$p && break; done)
+RUNNING = $(shell $(PYTHON) -c 'import sys; print(sys.version_info[1])')
+OTHERS = $(foreach v,$(filter-out $(RUNNING),11 12 13 14),$(if $(call other,$(v)),$(v)))
+pythons:    ## an environment for every other Python that is here
+	@for v in $(OTHERS); do $(MAKE) --no-print-directory .venv-3.$$v/.installed || exit 1; done
+
+.venv-3.%/.installed: pyproject.toml
+	test -x .venv-3.$*/bin/python || $(call other,$*) -m venv .venv-3.$*
+	.venv-3.$*/bin/python -m pip install --quiet --editable .
+	touch $@
+
 foreign:    ## the packages of the tests with agents in Node
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(FOREIGN)/.installed; \
 		else echo "no npm here: the tests with agents in Node will be skipped"; fi
@@ -39,7 +53,7 @@ foreign:    ## the packages of the tests with agents in Node
 demo: $(STAMP)            ## the bundled agent, tools and model end to end
 	$(BIN)/flakestorm demo
 
-test: $(STAMP) browser frameworks foreign    ## every test
+test: $(STAMP) browser frameworks foreign pythons    ## every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 # What frameworks warn of and leave open is their affair, hence -W default.
@@ -67,4 +81,4 @@ browser:
 		|| echo "no chromium here: browser tests will be skipped"
 
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) $(FOREIGN) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports
+	rm -rf $(VENV) .venv-3.* $(FRAMEWORKS) $(FOREIGN) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

@@ -69,7 +69,8 @@ def test_hash_seeds_change_nothing(hash_seed: str, concurrency: int) -> None:
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_python_versions_change_nothing(version: str) -> None:
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = sys.executable if version == running else shutil.which(f"python{version}")
+    prepared = Path(__file__).parents[2] / f".venv-{version}" / "bin" / "python"  # by `make pythons`
+    python = sys.executable if version == running else shutil.which(prepared) or shutil.which(f"python{version}")
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
     needed = "import click, h11, msgspec, pydantic_core, yaml, orjson, re2, aiohttp"
