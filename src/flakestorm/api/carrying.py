@@ -27,6 +27,7 @@ from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import Adviser
+from flakestorm.engine.rounds import FROM_TRIALS
 from flakestorm.engine.runner import Judged, Runner, nothing_within
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
@@ -35,12 +36,14 @@ from flakestorm.executors.local import LocalExecutor
 from flakestorm.executors.world import LocalWorld
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.shelf import STORE
+from flakestorm.version import __version__
 
 __all__ = [
     "Work",
     "carry_out",
     "hub_of",
     "in_a_loop",
+    "in_words",
     "judges_by",
     "loop_factory",
     "refuse_what_is_missing",
@@ -96,6 +99,8 @@ def carry_out(
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
     judges_by(config, plan.invariants)
+    if options.dry_run:
+        return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
     earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
@@ -113,8 +118,10 @@ def carry_out(
                     world,
                     options.listener,
                     config=str(work.path),
-                    agent=_in_words(config),
+                    agent=in_words(config),
                     earlier=earlier,
+                    early=_leaves_early(plan, gate, options),
+                    resets=config.agent.reset_endpoint is not None or config.agent.reset_function is not None,
                 )
                 try:
                     await campaign.execute()
@@ -174,6 +181,7 @@ async def runner_of(
             limit_ms=config.agent.timeout,
             elsewhere=_elsewhere(config),
             within=within,
+            budget=options.budget,
         )
     finally:
         if adviser is not None:
@@ -242,6 +250,25 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
+def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:
+    """Whether decided cells get no more trials. A score counts every trial, so none is left out where one decides."""
+    if options.early is not None:
+        return options.early
+    return gate.min_score is None and plan.repeats >= FROM_TRIALS
+
+
+def _would_run(work: Work, plan: Plan, seed: int) -> Report:
+    """The report of a command that was only asked what it would do."""
+    planned = len(plan.runs)
+    more = [f"scenarios that {plan.generate} adds"] if plan.generate is not None else []
+    more += ["one run without chaos for each prompt that fails"] if any(s.chaos for s in plan.scenarios) else []
+    said = f"{planned} run{'' if planned == 1 else 's'} would be made" + (f", and {' and '.join(more)}" if more else "")
+    return Report(
+        plan.command, "inconclusive", 0, said, seed, "", 0.0, {}, (), (),
+        prompts=plan.prompts, config=str(work.path), agent=in_words(work.config), version=__version__, planned=planned,
+    )  # fmt: skip
+
+
 def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> tuple[Judged, ...]:
     from flakestorm.engine.resume import take_over  # only what resumes reads tapes
     from flakestorm.tape.reader import Tape
@@ -251,7 +278,7 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         report,
         lambda run: Tape.open(run.tape).exchanges(),
         world,
-        agent=_in_words(config),
+        agent=in_words(config),
         visible=tuple(config.boundary.tools),
         elsewhere=_elsewhere(config),
     )
@@ -289,7 +316,8 @@ def _client(model: Model) -> Adviser:
     return ModelClient(model)
 
 
-def _in_words(config: Config) -> str:
+def in_words(config: Config) -> str:
+    """The agent in a few words, as reports have it."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
     return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

@@ -41,7 +41,7 @@ from flakestorm.core.registry import nearest
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import ConfigError, Misuse
 
-__all__ = ["asks_model", "demand", "judge", "needs_baseline", "prepare", "wants_model"]
+__all__ = ["applicable", "asks_model", "demand", "judge", "needs_baseline", "prepare", "wants_model"]
 
 _log = logging.getLogger(__name__)
 _HOUSE = str(Path(__file__).parents[1])
@@ -94,6 +94,12 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
     if verdict.outcome == "pass" and run.chaos and not run.ledger.fired:
         return inconclusive(f"no planned fault fired; {_what_happened(run)} (otherwise: pass, {verdict.reason})")
     return verdict
+
+
+def applicable(spec: Invariant, run: RunView) -> bool:
+    """Whether this invariant is about the situation that the run's scenario plans."""
+    _check_of(spec.type)
+    return _planned(spec, run)
 
 
 def asks_model(spec: Invariant, run: RunView) -> bool:

@@ -5,7 +5,7 @@ The engine never imports an adapter; `api` puts the pieces together.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -167,9 +167,10 @@ class Executor(Protocol):
     """Runs independent jobs, several at a time."""
 
     async def execute(
-        self, jobs: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+        self, jobs: Iterable[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
     ) -> None:
-        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
+        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes. The next job
+        is asked for when it can be started, and not before.
 
         A job that raises ends the execution with that exception after the others were cancelled; what finished
         before was already reported through `done`.

@@ -9,7 +9,7 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Sites
 from flakestorm.core.verdict import Verdict, inconclusive
+from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Executor, World
@@ -91,6 +92,7 @@ class Runner:
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        budget: is asked before each run; once it refuses, no more are started.
     """
 
     agent: Agent
@@ -108,6 +110,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    budget: Budget | None = None
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -124,18 +127,27 @@ class Runner:
     ) -> None:
         """Run the trials, several at a time, calling `done` with each as it ends, in no particular order.
 
+        Where the budget is reached, those that were not started are left out.
+
         Args:
             trials: what to run.
             done: called with each finished run at once, so that an interruption loses none.
             controls: whether these are control runs, whose verdicts are no cells of the plan.
         """
-        jobs: list[Callable[[], Awaitable[Judged]]] = [partial(self._one, trial) for trial in trials]
+
+        def jobs() -> Iterator[Callable[[], Awaitable[Judged]]]:
+            for trial in trials:
+                if self.budget is not None and not self.budget.claim():
+                    return
+                yield partial(self._one, trial)
 
         def finished(_: int, judged: Judged) -> None:
+            if self.budget is not None:
+                self.budget.spend(judged.run)
             done(judged)
             self.listener(RunFinished(judged.run, () if controls else judged.cells))
 
-        await self.executor.execute(jobs, finished, self.concurrency)
+        await self.executor.execute(jobs(), finished, self.concurrency)
 
     async def _one(self, trial: Trial) -> Judged:
         self.listener(RunStarted(trial.run, trial.scenario.name, trial.prompt))
@@ -180,6 +192,7 @@ class Runner:
             transient=schedule.transient,
             held=self._crossed or not self.elsewhere,
         )
+        tokens, cost = _bill(recorder)
         result = RunResult(
             id=trial.run,
             scenario=trial.scenario.name,
@@ -198,6 +211,8 @@ class Runner:
             seen=_seen(sites, recorder) if recorder.exchanges else (),
             canaries=tuple(ledger.canaries),
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
+            tokens=tokens,
+            cost=cost,
         )
         return judged(trial, result, await self._advised(trial, view), self.world)
 
@@ -268,6 +283,18 @@ def _unseen(recorder: Recorder) -> tuple[str, ...]:
     from flakestorm.tape.unseen import unseen
 
     return unseen(recorder.exchanges)
+
+
+def _bill(recorder: Recorder) -> tuple[int | None, float | None]:
+    """Tokens and US dollars of the run's model calls; unknown where nothing crossed the boundary."""
+    if not recorder.exchanges:
+        return None, None
+    if not any(exchange.kind == "llm" and exchange.sent for exchange in recorder.exchanges):
+        return 0, 0.0
+    from flakestorm.tape.billing import bill  # and with it all that reads usage
+
+    found = bill(recorder.exchanges)
+    return found.tokens, found.cost
 
 
 def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:

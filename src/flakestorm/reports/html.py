@@ -28,6 +28,7 @@ from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResul
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
+from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, one_line, plain, unbroken, visible
 
 __all__ = ["Exchanges", "render", "write_html"]
@@ -76,6 +77,7 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         .get_template("report.html.j2")
         .render(
             report=report,
+            repeats=list(repeats_lines(report)),
             grid=grid,
             broken=_broken(grid, report),
             broken_listed=BROKEN_LISTED,
