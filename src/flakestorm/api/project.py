@@ -27,6 +27,9 @@ from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_injection
 
+if TYPE_CHECKING:
+    from flakestorm.api.comparing import Comparison, Terms
+
 if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.boundary.census import Census
 
@@ -125,6 +128,19 @@ class Project:
             trials=options.trials or 1,
         )
         return carry_out(self, plan, Gate("single", options.min_score), options)
+
+    def compare(
+        self,
+        base: str | Path,
+        head: str | Path | None = None,
+        *,
+        terms: Terms | None = None,
+        options: Options | None = None,
+    ) -> Comparison:
+        """Whether `head` (this config, when None) is worse than `base`; see `flakestorm.compare`."""
+        from flakestorm.api.comparing import compare  # few compare
+
+        return compare(base, self.path if head is None else head, config=self.path, terms=terms, options=options)
 
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""

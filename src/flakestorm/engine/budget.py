@@ -72,6 +72,11 @@ class Budget:
         self._silent += bool(missing)
 
     @property
+    def left(self) -> int | None:
+        """How many runs may still be started; None where their number has no limit."""
+        return None if self._limits.runs is None else self._limits.runs - self._runs
+
+    @property
     def doubt(self) -> str:
         """What keeps the budget from being kept exactly, in words; empty where nothing does."""
         if not self._unknown:

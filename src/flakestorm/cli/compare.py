@@ -1,0 +1,127 @@
+"""`flakestorm compare BASE HEAD`: is the new version worse?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flakestorm import api
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.output import results_only, watching
+from flakestorm.cli.saved import report_named, store_folder
+from flakestorm.cli.spending import Spending, spending_options
+from flakestorm.errors import Misuse
+from flakestorm.reports.comparison import dumps, markdown, text, to_document
+from flakestorm.reports.files import write_whole
+
+__all__ = ["compare", "form_of", "written"]
+
+_SUFFIX = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal"}
+_FORMS = {"json": dumps, "markdown": markdown, "terminal": text}
+
+
+@click.command()
+@global_options
+@click.argument("base")
+@click.argument("head")
+@click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True), default=0.05, help="Chance of a false alarm.")
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    help="How much worse is accepted.",
+)
+@click.option("--max-pairs", type=click.IntRange(min=1), default=200, help="So many pairs are enough (200).")
+@spending_options
+def compare(
+    options: Globals, base: str, head: str, alpha: float, delta: float, max_pairs: int, spending: Spending
+) -> int:
+    """Compare two versions of the agent in pairs: is HEAD worse than BASE?
+
+    \b
+    flakestorm compare main HEAD                       two commits, each with its own agent
+    flakestorm compare main flakestorm.yaml            a commit and the working copy
+    flakestorm compare gpt-4o.yaml gpt-4o-mini.yaml    two configs
+    flakestorm compare 20261122-073645-ab12 latest     two saved reports, nothing is run
+
+    What is judged is HEAD's contract, by HEAD's invariants, with the same seeds. Exits 1 on a regression, 0 where HEAD
+    is better or not worse by --delta, 3 where --max-pairs or the budget did not suffice to tell.
+    """
+    form = form_of(options)
+    folder = options.output.absolute().parent if options.output else _folder()
+    tapes = options.output.absolute().with_suffix(".tapes") if options.output else folder / "tapes"
+    terms = api.Terms(alpha, delta, max_pairs)
+    if spending.dry_run:
+        click.echo(f"at most {2 * max_pairs} runs would be made, fewer where both versions are not run or it is clear")
+        return 0
+    with results_only(), watching(options) as shown:
+        found = api.compare(
+            base,
+            head,
+            config=options.config_path,
+            terms=terms,
+            options=api.Options(
+                seed=options.seed, trials=options.trials, concurrency=options.concurrency, tapes=tapes,
+                listener=shown, **spending.options(),
+            ),
+            saved=lambda name: report_named(name, options),
+        )  # fmt: skip
+    saved, problem = _save(to_document(found), store_folder(options))
+    file = options.output.absolute() if options.output else folder / "compare.json"
+    document = to_document(found, base=file.parent)
+    write_whole(file, f"{written(document, form if options.output else 'json')}\n".encode())
+    if options.format in ("json", "markdown") and options.output is None:
+        click.echo(written(document, options.format))
+    elif options.quiet:
+        click.echo(f"{found.conclusion}: {found.ruling.headline}")
+    else:
+        click.echo(text(document))
+        click.echo(f"report: {file}")
+        if saved:
+            click.echo(f"saved: {saved} (`flakestorm report {saved}` shows it again)")
+    if problem:
+        click.echo(f"note: this comparison was not saved for later: {problem}", err=True)
+    if found.interrupted:
+        click.echo("interrupted; the pairs that had finished are kept and compared", err=True)
+    return found.exit_code
+
+
+def form_of(options: Globals) -> str:
+    """The form of the file that was asked for.
+
+    Raises:
+        Misuse: a comparison has no such form.
+    """
+    suffix = "" if options.output is None else options.output.suffix.lower()
+    form = options.format or _SUFFIX.get(suffix, "json")
+    if form not in _FORMS:
+        raise Misuse(f"a comparison has no form {form!r}; available: {', '.join(_FORMS)}")
+    return form
+
+
+def written(document: Mapping[str, Any], form: str) -> str:
+    """The document in this form, without a final newline."""
+    return _FORMS[form](document).removesuffix("\n")
+
+
+def _folder() -> Path:
+    first = Path("reports", f"{datetime.now():%Y%m%d-%H%M%S}-compare").absolute()
+    folder, n = first, 2
+    while folder.exists():  # two commands in one second
+        folder, n = first.with_name(f"{first.name}-{n}"), n + 1
+    return folder
+
+
+def _save(document: Mapping[str, Any], folder: Path) -> tuple[str, str]:
+    """Keep it in the store; gives its id, or why there is none."""
+    from flakestorm.store.sqlite import Store
+
+    try:
+        with Store(folder, write=True) as store:
+            return store.save(document), ""
+    except Misuse as error:
+        return "", str(error)
