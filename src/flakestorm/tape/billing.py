@@ -56,8 +56,8 @@ def bill(exchanges: Sequence[Exchange], prices: Mapping[str, Price] | None = Non
         usage = billed(exchange)
         if usage is None or (usage.input is None and usage.output is None):
             return Bill(None, None)
-        used = (usage.input or 0) + (usage.output or 0)
-        tokens = None if tokens is None else tokens + used
+        used = (usage.input or 0) + (usage.output or 0)  # each time that it went out
+        tokens = None if tokens is None else tokens + used * exchange.sent
         price = price_of(exchange.name, prices) if used else Price(0, 0)
-        dollars = None if dollars is None or price is None else dollars + cost(usage, price)
+        dollars = None if dollars is None or price is None else dollars + cost(usage, price) * exchange.sent
     return Bill(tokens, dollars)
