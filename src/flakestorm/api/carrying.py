@@ -19,14 +19,14 @@ from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
-from flakestorm.contracts.matrix import wants_model
+from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
-from flakestorm.engine.ports import Adviser
+from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
 from flakestorm.engine.runner import Judged, Runner, nothing_within
 from flakestorm.engine.score import Gate
@@ -41,6 +41,7 @@ from flakestorm.version import __version__
 __all__ = [
     "Work",
     "carry_out",
+    "embedders_of",
     "hub_of",
     "in_a_loop",
     "in_words",
@@ -99,6 +100,7 @@ def carry_out(
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
     judges_by(config, plan.invariants)
+    embedders_of(config, plan.invariants)
     if options.dry_run:
         return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
@@ -165,6 +167,7 @@ async def runner_of(
     agent = make_agent(config, hub, concurrency=concurrency)
     model = judges_by(config, invariants)
     adviser = _client(model) if model is not None else None
+    embedders = embedders_of(config, invariants)
     try:
         yield Runner(
             agent=agent,
@@ -178,6 +181,7 @@ async def runner_of(
             reproduce=lambda trial, schedule, ledger: _reproduce(work, trial, schedule, ledger),
             visible=tuple(config.boundary.tools),
             adviser=adviser,
+            embedders=embedders,
             limit_ms=config.agent.timeout,
             elsewhere=_elsewhere(config),
             within=within,
@@ -186,6 +190,8 @@ async def runner_of(
     finally:
         if adviser is not None:
             await adviser.close()
+        for embedder in embedders.values():
+            await embedder.close()
         await agent.close()
         await hub.close()
 
@@ -234,6 +240,30 @@ def judges_by(config: Config, invariants: Iterable[Invariant]) -> Model | None:
     """
     asking = [str(invariant.id) for invariant in invariants if wants_model(invariant)]
     return model_of(config, wanted_by=tuple(dict.fromkeys(asking))) if asking else None
+
+
+def embedders_of(config: Config, invariants: Iterable[Invariant]) -> dict[str, Embedder]:
+    """What measures likeness in meaning for these invariants, by `Invariant.measure`.
+
+    Raises:
+        MissingExtra: one wants sentence-transformers, which is not installed.
+        ConfigError: one wants the config's model, and none is configured.
+        Misuse: that model's provider has no embeddings.
+    """
+    wanted: dict[str, list[str]] = {}
+    for invariant in invariants:
+        if by := measured_by(invariant):
+            wanted.setdefault(by, []).append(str(invariant.id))
+    if not wanted:
+        return {}
+    from flakestorm.models.embedding import LocalEmbedder, ModelEmbedder  # few contracts compare meanings
+
+    found: dict[str, Embedder] = {}
+    if "semantic" in wanted:
+        found["semantic"] = LocalEmbedder()
+    if "model" in wanted:
+        found["model"] = ModelEmbedder(model_of(config, wanted_by=wanted["model"]))
+    return found
 
 
 def hub_of(config: Config) -> Hub:

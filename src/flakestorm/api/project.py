@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, hub_of, judges_by, refuse_what_is_missing
+from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
@@ -186,6 +186,7 @@ class Project:
                 Planned.of(fault).check()
         make_agent(self.config, Hub(), concurrency=1)
         judges_by(self.config, (*self.config.invariants, *plan.invariants))
+        embedders_of(self.config, (*self.config.invariants, *plan.invariants))
         return plan
 
     @contextmanager

@@ -14,7 +14,7 @@ from flakestorm.core.answer import Answer
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Executor", "HeldTool", "Line", "World"]
+__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Embedder", "Executor", "HeldTool", "Line", "World"]
 
 T = TypeVar("T")
 
@@ -160,6 +160,22 @@ class Adviser(Protocol):
 
     async def close(self) -> None:
         """Let go of the connections."""
+        ...
+
+
+class Embedder(Protocol):
+    """Something that measures how alike two texts are in meaning."""
+
+    async def alike(self, one: str, other: str) -> float:
+        """How alike, 0 to 1.
+
+        Raises:
+            ModelFailed: it cannot be measured.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
         ...
 
 

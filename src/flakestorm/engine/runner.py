@@ -16,7 +16,7 @@ from functools import partial
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.evidence import plain
-from flakestorm.contracts.matrix import asks_model, judge
+from flakestorm.contracts.matrix import asks_model, compared_with, judge, measured_by
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
@@ -28,7 +28,7 @@ from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.ports import Adviser, Agent, Boundary, Executor, World
+from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
@@ -89,6 +89,7 @@ class Runner:
         elsewhere: whether somebody else started the agent, so that only a call that crossed proves its boundary held.
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
         adviser: the model that invariants of type `judge` ask.
+        embedders: what measures likeness in meaning, by the word that `Invariant.measure` has for it.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
@@ -107,6 +108,7 @@ class Runner:
     visible: Sequence[str] = ()
     baselines: Mapping[int, str] = field(default_factory=dict)
     adviser: Adviser | None = None
+    embedders: Mapping[str, Embedder] = field(default_factory=dict)
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
@@ -221,7 +223,21 @@ class Runner:
         wanted = [invariant for invariant in trial.invariants if asks_model(invariant, view)]
         times = 2 if trial.number == 1 else 1
         opinions = {str(each.id): [await self._opinion(each, view) for _ in range(times)] for each in wanted}
-        return replace(view, opinions=opinions) if opinions else view
+        alike = {
+            str(each.id): await self._alike(measured_by(each), view.output, text)
+            for each in trial.invariants
+            if (text := compared_with(each, view)) is not None
+        }
+        return replace(view, opinions=opinions, alike=alike) if opinions or alike else view
+
+    async def _alike(self, by: str, output: str, text: str) -> float | str:
+        embedder = self.embedders.get(by)
+        if embedder is None:
+            return f"there is nothing to measure it by {by}"
+        try:
+            return await embedder.alike(output, text)
+        except ModelFailed as error:
+            return plain(str(error), 300)
 
     async def _opinion(self, invariant: Invariant, view: RunView) -> Verdict:
         if self.adviser is None:
