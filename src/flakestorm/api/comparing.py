@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import asdict
+from msgspec.structs import replace as changed_in
 
 from flakestorm.api.carrying import hub_of, in_a_loop, in_words, refuse_what_is_missing, runner_of, seed_of
 from flakestorm.api.options import Options
@@ -30,7 +31,7 @@ from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 
-__all__ = ["ALPHA", "DELTA", "MAX_PAIRS", "Ahead", "Comparison", "Terms", "compare", "plan_of"]
+__all__ = ["ALPHA", "DELTA", "MAX_PAIRS", "Ahead", "Comparison", "Terms", "compare", "plan_of", "would_run"]
 
 ALPHA, DELTA, MAX_PAIRS = 0.05, 0.1, 200
 """What is taken where nothing is said: 163 pairs show "not worse by .1" where a fifth of them differ."""
@@ -97,17 +98,15 @@ class _Work:
 
 
 class _Live:
-    """A version that is run. An agent in this process is let go of after each batch: the other version's modules,
-    environment and tools would get in its way."""
+    """A version that is run. An agent that is not launched is let go of after each batch: in this process the other
+    version's modules, environment and tools would get in its way, and behind a standing gateway the other version."""
 
-    def __init__(self, found: Version, plan: Plan, options: Options, seed: int, folder: str) -> None:
-        if found.config is None:
-            raise Misuse(f"{found.name!r} cannot be run")
-        self.config, self.plan, self.options, self.seed = found.config, plan, options, seed
-        self.work = _Work(found.config, found.path)
+    def __init__(self, found: Version, config: Config, plan: Plan, options: Options, seed: int, folder: str) -> None:
+        self.config, self.plan, self.options, self.seed = config, plan, options, seed
+        self.work = _Work(config, found.path)
         self.world = LocalWorld(options.tapes / folder)
         self.done: dict[str, Judged] = {}
-        self.fleeting = self.config.agent.type not in ("http", "command")
+        self.fleeting = self.config.agent.start is None
         self.concurrency = options.concurrency or self.config.advanced.concurrency
         self._open = AsyncExitStack()
         self._runner: Runner | None = None
@@ -229,7 +228,9 @@ class _Comparing:
         if config.contract is not None and config.contract.generate is not None:
             self.notes.append(f"scenarios that {config.contract.generate} generates are not compared")
         sides = [
-            _Live(found, plan, self.options, seed, folder) if found.report is None else _sides(found.report)
+            _sides(found.report)
+            if found.report is not None
+            else _Live(found, _judged_as(config, found.config or config), plan, self.options, seed, folder)
             for found, folder in ((self.base, "base"), (self.head, "head"))
         ]
         trials = self._trials(plan, sides)
@@ -308,6 +309,37 @@ class _Comparing:
             )
             if base is not None and head is not None:
                 self.pairs.append(pair(key, base, head, free=trial.run in self._free))
+
+
+def would_run(
+    base: str | Path,
+    head: str | Path,
+    *,
+    config: str | Path,
+    terms: Terms,
+    options: Options,
+    saved: Callable[[str], Report],
+) -> list[tuple[str, int, str]]:
+    """What a comparison would run at most: for each version that is run, its name, how many runs, and its agent.
+
+    Args and Raises: as `compare`.
+    """  # fmt: skip
+    with ExitStack() as open_:
+        both = [open_.enter_context(version(str(name), Path(config), saved)) for name in (base, head)]
+        live = [(found, found.config) for found in both if found.config is not None]
+        if not live:
+            return []
+        plan = plan_of(live[-1][1], terms.max_pairs, options.trials)
+        held = [len(found.report.runs) for found in both if found.report is not None]
+        runs = min(len(plan.trials), terms.max_pairs, *held) + len(plan.baseline)
+        return [(found.name, runs, in_words(found_config)) for found, found_config in live]
+
+
+def _judged_as(yard: Config, config: Config) -> Config:
+    """A version's config, with what judges and names as the other one has it: nothing but the agent may differ."""
+    tools = {**config.boundary.tools, **yard.boundary.tools}
+    changed = changed_in(config, model=yard.model, boundary=changed_in(config.boundary, tools=tools))
+    return changed.at(config.folder)
 
 
 def plan_of(config: Config, max_pairs: int, trials: int | None = None) -> Plan:

@@ -13,10 +13,11 @@ from flakestorm import api
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import results_only, watching
 from flakestorm.cli.saved import report_named, store_folder
-from flakestorm.cli.spending import Spending, spending_options
+from flakestorm.cli.spending import Spending, expected, spending_options
 from flakestorm.errors import Misuse
 from flakestorm.reports.comparison import dumps, markdown, text, to_document
 from flakestorm.reports.files import write_whole
+from flakestorm.reports.text import counted
 
 __all__ = ["compare", "form_of", "written"]
 
@@ -56,7 +57,7 @@ def compare(
     tapes = options.output.absolute().with_suffix(".tapes") if options.output else folder / "tapes"
     terms = api.Terms(alpha, delta, max_pairs)
     if spending.dry_run:
-        click.echo(f"at most {2 * max_pairs} runs would be made, fewer where both versions are not run or it is clear")
+        _dry_run(base, head, terms, options)
         return 0
     with results_only(), watching(options) as shown:
         found = api.compare(
@@ -88,6 +89,19 @@ def compare(
     if found.interrupted:
         click.echo("interrupted; the pairs that had finished are kept and compared", err=True)
     return found.exit_code
+
+
+def _dry_run(base: str, head: str, terms: api.Terms, options: Globals) -> None:
+    """Say how many runs there would be at most, and what they would cost."""
+    found = api.would_run(
+        base, head, config=options.config_path, terms=terms, options=api.Options(trials=options.trials),
+        saved=lambda name: report_named(name, options),
+    )  # fmt: skip
+    for name, runs, agent in found:
+        click.echo(f"{name}: at most {counted(runs, 'run')} would be made, fewer if it is clear sooner")
+        click.echo(expected(runs, agent, store_folder(options)))
+    if not found:
+        click.echo("0 runs would be made: both versions are reports")
 
 
 def form_of(options: Globals) -> str:

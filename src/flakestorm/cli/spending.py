@@ -14,7 +14,7 @@ import click
 from flakestorm.engine.budget import Budget, Limits
 from flakestorm.engine.events import Report
 
-__all__ = ["Spending", "estimate", "spending_options"]
+__all__ = ["Spending", "estimate", "expected", "spending_options"]
 
 T = TypeVar("T")
 
@@ -75,10 +75,12 @@ def estimate(report: Report, folder: Path) -> str:
         report: of the dry run.
         folder: the store's.
     """
-    return f"{report.headline}\n{_expected(report.planned, _known(report.agent, folder))}"
+    return f"{report.headline}\n{expected(report.planned, report.agent, folder)}"
 
 
-def _expected(planned: int, runs: list[Mapping[str, Any]]) -> str:
+def expected(planned: int, agent: str, folder: Path) -> str:
+    """What so many runs of this agent would cost, by those that the store in this folder has."""
+    runs = _known(agent, folder)
     parts = []
     for key, form in (("tokens", "{:,.0f} tokens"), ("cost", "{:.4f} US dollars")):
         known = [float(run[key]) for run in runs if isinstance(run.get(key), int | float)]

@@ -220,6 +220,8 @@ def _label(square: Square) -> str:
         said += f", {square.passed} of {square.conclusive} passed"
     if square.inconclusive and square.conclusive:
         said += f", {square.inconclusive} inconclusive"
+    if square.unsteady:
+        said += ", unsteady: equal runs of a prompt here differ"
     return visible(f"{said}, {square.invariant.severity}")
 
 

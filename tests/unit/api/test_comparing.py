@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from flakestorm.api import Options, Terms, compare
-from flakestorm.api.comparing import plan_of
+from flakestorm.api.comparing import _judged_as, plan_of
 from flakestorm.config import loads
 from flakestorm.engine.budget import Budget, Limits
 from flakestorm.errors import Misuse
@@ -51,6 +51,26 @@ def test_a_budget_is_for_both(project) -> None:
     budget = Budget(Limits(runs=4), lambda: 0.0)
     found = compare("good.yaml", "good.yaml", options=Options(seed=1, budget=budget))
     assert (len(found.pairs), found.stopped, found.exit_code) == (2, "--max-runs 4", 3)
+
+
+def test_what_would_be_run(project) -> None:
+    from flakestorm.api import would_run
+
+    def nothing(name):
+        raise Misuse(name)
+
+    terms = Terms(max_pairs=9)
+    found = would_run("good.yaml", "bad.yaml", config="x", terms=terms, options=Options(), saved=nothing)
+    assert [(name, runs) for name, runs, _ in found] == [("good.yaml", 9), ("bad.yaml", 9)]
+
+
+def test_base_is_judged_by_what_head_has(project) -> None:
+    """BASE names no tool; HEAD's names are its too."""
+    found = _judged_as(
+        loads(CONFIG.format(name="good") + "boundary: {tools: {search: '*/s'}}\n"), loads(CONFIG.format(name="bad"))
+    )
+    assert found.boundary.tools == {"search": "*/s"}
+    assert found.agent.endpoint == "bad:answer"
 
 
 def test_terms_that_make_no_sense_are_refused(project) -> None:
