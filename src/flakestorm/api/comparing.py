@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,6 +164,7 @@ class _Comparing:
     notes: list[str] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     _free: set[str] = field(default_factory=set)
+    _batches: int = 0
 
     async def run(self) -> Comparison:
         """Make pairs until they say enough, the most are made, the budget is reached, or somebody interrupts."""
@@ -283,6 +284,7 @@ class _Comparing:
 
     async def _make(self, batch: Sequence[Trial], sides: Sequence[_Live | Mapping[Key, Side]]) -> None:
         """Both versions' runs. They take turns at being first, so that what only the first one pays for evens out."""
+        self._batches += 1
         base, head = sides
         if self.ahead is not None and isinstance(base, _Live) and isinstance(head, _Live):
             await base.run(batch)
@@ -293,7 +295,7 @@ class _Comparing:
                     self._free.add(trial.run)
             await head.run([trial for trial in batch if trial.run not in head.done])
             return
-        order = list(sides) if len(self.pairs) // max(len(batch), 1) % 2 == 0 else [*reversed(sides)]
+        order = list(sides) if self._batches % 2 else [*reversed(sides)]
         for side in order:
             if isinstance(side, _Live):
                 await side.run(batch)
@@ -308,7 +310,8 @@ class _Comparing:
                 _side(side.done.get(trial.run)) if isinstance(side, _Live) else side.get(key) for side in sides
             )
             if base is not None and head is not None:
-                self.pairs.append(pair(key, base, head, free=trial.run in self._free))
+                made = pair(key, base, head, free=trial.run in self._free)
+                self.pairs.append(replace(made, batch=self._batches))
 
 
 def would_run(

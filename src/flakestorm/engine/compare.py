@@ -84,6 +84,7 @@ class Pair:
         newly: invariants that only BASE kept; mended: that only HEAD kept.
         base_passed, head_passed: whether the run kept everything that both could be judged by.
         free: whether HEAD was not run at all, because every request would have been BASE's.
+        batch: which pairs were made side by side with it; 0 where nobody knows.
     """
 
     key: Key
@@ -95,6 +96,7 @@ class Pair:
     base_passed: bool = False
     head_passed: bool = False
     free: bool = False
+    batch: int = 0
 
 
 def pair(key: Key, base: Side, head: Side, *, free: bool = False) -> Pair:
@@ -177,12 +179,14 @@ class Measure:
     """Something measured on both runs of each pair.
 
     Args:
-        base, head: the means; difference: HEAD minus BASE, with its 95% interval, over pairs.
+        base, head: the means; difference: HEAD minus BASE, with its 95% interval.
+        pairs: how many both of whose runs have it.
     """
 
     base: float
     head: float
     difference: Difference
+    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,12 +301,23 @@ def _lines(pairs: Sequence[Pair]) -> tuple[InvariantLine, ...]:
 
 
 def _measured(pairs: Sequence[Pair], of: Callable[[RunResult], float | None]) -> Measure | None:
-    both = [(of(each.base.run), of(each.head.run)) for each in pairs if not each.free]
-    known = [(float(base), float(head)) for base, head in both if base is not None and head is not None]
-    difference = mean_difference(known)
+    """Over batches where there are some: the runs of one version in one batch share the machine's good and bad moments,
+    so that they are not independent of one another."""
+    batches: dict[int, list[tuple[float, float]]] = {}
+    for each in pairs:
+        base, head = of(each.base.run), of(each.head.run)
+        if not each.free and base is not None and head is not None:
+            batches.setdefault(each.batch, []).append((float(base), float(head)))
+    known = [both for batch in batches.values() for both in batch]
+    means = [(_mean([b for b, _ in batch]), _mean([h for _, h in batch])) for batch in batches.values()]
+    difference = mean_difference(means if len(means) > 1 else known)
     if difference is None:
         return None
-    return Measure(sum(b for b, _ in known) / len(known), sum(h for _, h in known) / len(known), difference)
+    return Measure(_mean([b for b, _ in known]), _mean([h for _, h in known]), difference, len(known))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _pass_k(pairs: Sequence[Pair], side: Literal["base", "head"]) -> tuple[PassK, ...]:

@@ -281,7 +281,7 @@ def _measure(found: Measure | None) -> dict[str, Any] | None:
     gap = found.difference
     return {
         "base": found.base, "head": found.head, "difference": gap.value, "low": gap.low, "high": gap.high,
-        "pairs": gap.first_n,
+        "pairs": found.pairs,
     }  # fmt: skip
 
 

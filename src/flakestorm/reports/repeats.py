@@ -10,13 +10,16 @@ from flakestorm.reports.text import counted
 
 __all__ = ["repeats_lines"]
 
+_SHOWN = 4
+"""pass^1 to this one are shown, and the last there is; the JSON report has all of them."""
+
 
 def repeats_lines(report: Report) -> Iterator[str]:
     """pass^k, each with its interval and its tasks, and the flake rate; nothing where nothing was repeated."""
     found = reliability(report.cells, saved=report.saved)
     if found is None:
         return
-    for each in found.pass_k:
+    for each in (k for k in found.pass_k if k.k <= _SHOWN or k.k == len(found.pass_k)):
         yield (
             f"pass^{each.k}  {each.value:.3f} [{each.low:.3f}, {each.high:.3f}]  ({counted(each.tasks, 'task')}"
             + (f", {each.left_out} with fewer conclusive runs left out" if each.left_out else "")

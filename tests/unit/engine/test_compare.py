@@ -88,6 +88,20 @@ def test_measures_are_paired_and_leave_out_what_is_not_known() -> None:
     assert rule([made(1, 2), broken], alpha=0.05, delta=0.1).latency_ms is None
 
 
+def test_runs_made_side_by_side_are_no_independent_measurements() -> None:
+    """One hiccup that slows the ten runs of a batch is one observation, not ten."""
+    from dataclasses import replace
+
+    def made(batch: int, head: float):
+        return replace(pair(KEY, *(Side(run_result(latency_ms=ms), {}) for ms in (10.0, head))), batch=batch)
+
+    pairs = [made(batch, 30.0 if batch == 1 else 10.0) for batch in (1, 2, 3) for _ in range(10)]
+    found = rule(pairs, alpha=0.05, delta=0.1).latency_ms
+    assert found is not None
+    assert found.pairs == 30
+    assert found.difference.low < 0 < found.difference.high
+
+
 def test_pass_k_is_given_for_both() -> None:
     pairs = [pair_of([True], [trial > 1], trial=trial) for trial in (1, 2, 3, 4)]
     base, head = rule(pairs, alpha=0.05, delta=0.1).pass_k
