@@ -15,14 +15,21 @@ from flakestorm.cli.output import results_only, watching
 from flakestorm.cli.saved import report_named, store_folder
 from flakestorm.cli.spending import Spending, expected, spending_options
 from flakestorm.errors import Misuse
-from flakestorm.reports.comparison import dumps, markdown, text, to_document
+from flakestorm.reports.comparison import dumps, markdown, page, text, to_document
 from flakestorm.reports.files import write_whole
 from flakestorm.reports.text import counted
 
 __all__ = ["compare", "form_of", "written"]
 
-_SUFFIX = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal"}
-_FORMS = {"json": dumps, "markdown": markdown, "terminal": text}
+_SUFFIX = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "terminal",
+}
+_FORMS = {"html": page, "json": dumps, "markdown": markdown, "terminal": text}
 
 
 @click.command()
@@ -75,6 +82,8 @@ def compare(
     file = options.output.absolute() if options.output else folder / "compare.json"
     document = to_document(found, base=file.parent)
     write_whole(file, f"{written(document, form if options.output else 'json')}\n".encode())
+    if options.output is None:
+        write_whole(file.with_suffix(".html"), f"{page(document)}\n".encode())
     if options.format in ("json", "markdown") and options.output is None:
         click.echo(written(document, options.format))
     elif options.quiet:

@@ -5,11 +5,14 @@ Text and Markdown are made of the document, so a comparison read back from the s
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,16 @@ from flakestorm.engine.compare import Comparison, Gauge, Measure, Pair, Side
 from flakestorm.engine.events import RunResult
 from flakestorm.errors import Misuse
 from flakestorm.reports.files import below
-from flakestorm.reports.text import counted, one_line, plain, visible
+from flakestorm.reports.text import counted, encodable, one_line, plain, visible
 from flakestorm.version import __version__
 
-__all__ = ["FORMAT", "dumps", "is_comparison", "markdown", "read", "text", "to_document"]
+__all__ = ["FORMAT", "dumps", "is_comparison", "markdown", "page", "read", "text", "to_document"]
 
 FORMAT = "flakestorm-compare/1"
 
 LIMIT_BYTES = 512 * 1024 * 1024
-SHOWN = 10
-"""How many pairs that differ are told in text."""
+SHOWN, ON_PAGE = 10, 200
+"""How many pairs that differ are told in text, and on the page."""
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#+!|~&:@$=)]|^[^a-zA-Z]")
 _TITLE = {"regression": "REGRESSION", "no regression": "NO REGRESSION", "inconclusive": "INCONCLUSIVE"}
@@ -163,6 +166,37 @@ def markdown(document: Mapping[str, Any]) -> str:
         f"{_facts(document)}",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The comparison as one page that stands alone: no script, nothing fetched, everything an agent said escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("flakestorm.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"visible": visible, "line": one_line}
+    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8")
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    rates = document["pass_rate"] or {}
+    found = environment.get_template(
+        "compare.html.j2"
+    ).render(
+        found=document,
+        title=_TITLE[document["conclusion"]].capitalize(),
+        facts=_facts(document),
+        style=Markup(style),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        versions=[(side, _named(document[side]), rates.get(side)) for side in ("base", "head")],
+        lines=[*list(_rates(document))[2:], *_measures(document), *_pass_k(document)],
+        limit=ON_PAGE,
+    )
+    return encodable(found)
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -41,6 +41,7 @@ def test_a_comparison_has_a_folder_of_its_own_and_is_saved(folder, capsys) -> No
     assert out.startswith("INCONCLUSIVE")
     (file,) = (folder / "reports").glob("*-compare/compare.json")
     assert len(list(file.parent.glob("tapes/*/*.tape"))) == 4
+    assert file.with_suffix(".html").exists()
     [saved] = [line.split()[1] for line in out.splitlines() if line.startswith("saved: ")]
     assert run("report", saved, "--format", "json") == 0
     assert json.loads(capsys.readouterr().out)["pairs"]["judged"] == 2

@@ -6,7 +6,7 @@ from jsonschema import Draft202012Validator
 
 from compare_support import comparison_of, pair_of
 from flakestorm.errors import Misuse
-from flakestorm.reports.comparison import dumps, is_comparison, markdown, read, text, to_document
+from flakestorm.reports.comparison import dumps, is_comparison, markdown, page, read, text, to_document
 from report_samples import HOSTILE
 
 SCHEMA = json.loads(
@@ -22,6 +22,7 @@ def test_the_document_fits_its_schema(pairs) -> None:
     assert is_comparison(document)
     assert text(document)
     assert markdown(document)
+    assert "</html>" in page(document)
 
 
 def test_what_a_regression_looks_like() -> None:
@@ -35,6 +36,9 @@ def test_what_a_regression_looks_like() -> None:
     assert shown.endswith("note: careful")
     assert "pass^1: BASE 1.000" in shown
     assert [len(document[key]) for key in ("differing", "runs", "cells")] == [7, 14, 28]
+    shown = page(document)
+    assert shown.count('data-testid="pair"') == 7
+    assert '<h1 class="fail" data-testid="verdict">Regression</h1>' in shown
     lines = markdown(document).splitlines()
     assert lines[0] == "## Regression: flakestorm compare"
     assert "| i1 | medium | 7/7 | 0/7 | 7 | 0 |" in markdown(document)
@@ -49,6 +53,8 @@ def test_no_stranger_writes_the_report() -> None:
     document = to_document(comparison_of(pairs, notes=(HOSTILE,)))
     assert "\x1b" not in text(document)
     assert "<script>" not in markdown(document)
+    assert "<script" not in page(document)
+    assert "\x1b" not in page(document)
     assert json.loads(dumps(document))["conclusion"] == "regression"
 
 
