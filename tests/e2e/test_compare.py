@@ -184,6 +184,16 @@ def test_ctrl_c_keeps_the_pairs_that_had_finished(tmp_path) -> None:
     assert running.returncode == 130, err
     found = json.loads((tmp_path / "c.json").read_text())
     assert (found["pairs"]["judged"], found["interrupted"]) == (3, True)
+    asked = len(count.read_text())
+    (tmp_path / "agent.py").write_text(slow.replace("60 if n > 6 else 0", "0"))
+    words = err.split("To resume: flakestorm ")[1].split()
+    done = flakestorm(tmp_path, *words[:-2], "--max-pairs", "5", "--resume", "c.json", "-o", "whole.json")
+    assert done.code == 3, done.err
+    whole = json.loads((tmp_path / "whole.json").read_text())
+    assert (whole["pairs"]["judged"], whole["seed"], len(count.read_text()) - asked) == (5, found["seed"], 4)
+    assert whole["runs"][0]["output"] == found["runs"][0]["output"]
+    other = flakestorm(tmp_path, "compare", "flakestorm.yaml", ".", "--resume", "c.json")
+    assert (other.code, "resume it with these" in other.err) == (2, True)
 
 
 @pytest.mark.parametrize(

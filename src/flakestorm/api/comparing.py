@@ -61,6 +61,7 @@ def compare(
     options: Options | None = None,
     saved: Callable[[str], Report] | None = None,
     ahead: Ahead | None = None,
+    earlier: Sequence[Pair] = (),
 ) -> Comparison:
     """Compare two versions of an agent.
 
@@ -71,6 +72,7 @@ def compare(
         options: how runs are carried out.
         saved: gives the report that the store knows by a name.
         ahead: tells free ties.
+        earlier: pairs of an earlier, interrupted comparison of the same with the same seed; they are not made again.
 
     Raises:
         Misuse: a name means nothing, or the two have nothing in common; the message says what to do.
@@ -81,7 +83,7 @@ def compare(
     with ExitStack() as open_:
         find = saved or _nothing_saved
         both = [open_.enter_context(version(str(name), Path(config), find)) for name in (base, head)]
-        return in_a_loop(_Comparing(both[0], both[1], terms, options, ahead).run)
+        return in_a_loop(_Comparing(both[0], both[1], terms, options, ahead, pairs=list(earlier)).run)
 
 
 def _nothing_saved(name: str) -> Report:
@@ -234,9 +236,11 @@ class _Comparing:
             else _Live(found, _judged_as(config, found.config or config), plan, self.options, seed, folder)
             for found, folder in ((self.base, "base"), (self.head, "head"))
         ]
-        trials = self._trials(plan, sides)
-        self.options.listener(Planned("compare", len(trials) * sum(isinstance(side, _Live) for side in sides)))
+        known = {each.key for each in self.pairs}
         names = _texts(plan.prompts)
+        trials = [trial for trial in self._trials(plan, sides) if _key(trial, names) not in known]
+        self._batches = max((each.batch for each in self.pairs), default=0)
+        self.options.listener(Planned("compare", len(trials) * sum(isinstance(side, _Live) for side in sides)))
         with interruptible() as signals:
             try:
                 while trials and not self._stopped:

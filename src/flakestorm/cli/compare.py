@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -10,12 +12,13 @@ from typing import Any
 import click
 
 from flakestorm import api
+from flakestorm.cli.judge import resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import results_only, watching
-from flakestorm.cli.saved import report_named, store_folder
+from flakestorm.cli.saved import comparison_named, report_named, store_folder
 from flakestorm.cli.spending import Spending, expected, spending_options
 from flakestorm.errors import Misuse
-from flakestorm.reports.comparison import dumps, markdown, page, text, to_document
+from flakestorm.reports.comparison import dumps, markdown, page, pairs_of, text, to_document
 from flakestorm.reports.files import write_whole
 from flakestorm.reports.text import counted
 
@@ -44,9 +47,17 @@ _FORMS = {"html": page, "json": dumps, "markdown": markdown, "terminal": text}
     help="How much worse is accepted.",
 )
 @click.option("--max-pairs", type=click.IntRange(min=1), default=200, help="So many pairs are enough (200).")
+@resume_option
 @spending_options
 def compare(
-    options: Globals, base: str, head: str, alpha: float, delta: float, max_pairs: int, spending: Spending
+    options: Globals,
+    base: str,
+    head: str,
+    alpha: float,
+    delta: float,
+    max_pairs: int,
+    resume: str | None,
+    spending: Spending,
 ) -> int:
     """Compare two versions of the agent in pairs: is HEAD worse than BASE?
 
@@ -66,6 +77,8 @@ def compare(
     if spending.dry_run:
         _dry_run(base, head, terms, options)
         return 0
+    before = None if resume is None else _earlier(resume, base, head, options)
+    seed = options.seed if before is None else before["seed"]
     with results_only(), watching(options) as shown:
         found = api.compare(
             base,
@@ -73,10 +86,11 @@ def compare(
             config=options.config_path,
             terms=terms,
             options=api.Options(
-                seed=options.seed, trials=options.trials, concurrency=options.concurrency, tapes=tapes,
+                seed=seed, trials=options.trials, concurrency=options.concurrency, tapes=tapes,
                 listener=shown, **spending.options(),
             ),
             saved=lambda name: report_named(name, options),
+            earlier=() if before is None else pairs_of(before, base=Path(resume or "").parent),
         )  # fmt: skip
     saved, problem = _save(to_document(found), store_folder(options))
     file = options.output.absolute() if options.output else folder / "compare.json"
@@ -95,9 +109,35 @@ def compare(
             click.echo(f"saved: {saved} (`flakestorm report {saved}` shows it again)")
     if problem:
         click.echo(f"note: this comparison was not saved for later: {problem}", err=True)
-    if found.interrupted:
-        click.echo("interrupted; the pairs that had finished are kept and compared", err=True)
+    if found.interrupted or (found.stopped and found.conclusion == "inconclusive"):
+        why = "interrupted" if found.interrupted else f"the budget was reached ({found.stopped})"
+        click.echo(f"{why}; the pairs that had finished are kept. To resume: {_again(saved or str(file))}", err=True)
     return found.exit_code
+
+
+def _earlier(name: str, base: str, head: str, options: Globals) -> dict[str, Any]:
+    """The comparison to go on from.
+
+    Raises:
+        Misuse: there is none, or it is of something else.
+    """
+    found = comparison_named(name, options)
+    if found is None:
+        raise Misuse(f"{name}: there is no such comparison; give the JSON document or the id of one")
+    compared = found["base"]["name"], found["head"]["name"]
+    if compared != (base, head):
+        raise Misuse(f"{name} compares {compared[0]} and {compared[1]}; resume it with these")
+    if options.seed not in (None, found["seed"]):
+        raise Misuse(f"{name} was made with seed {found['seed']}; resume it with that seed or none")
+    return found
+
+
+def _again(kept: str) -> str:
+    """The same command, as it was typed, going on from this."""
+    typed = ["flakestorm", *sys.argv[1:]]
+    if "--resume" in typed:
+        del typed[typed.index("--resume") : typed.index("--resume") + 2]
+    return shlex.join([*typed, "--resume", kept])
 
 
 def _dry_run(base: str, head: str, terms: api.Terms, options: Globals) -> None:

@@ -11,21 +11,21 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from flakestorm.engine.compare import Comparison, Gauge, Measure, Pair, Side
+from flakestorm.engine.compare import Comparison, Gauge, Key, Measure, Pair, Side, pair
 from flakestorm.engine.events import RunResult
 from flakestorm.errors import Misuse
 from flakestorm.reports.files import below
 from flakestorm.reports.text import counted, encodable, one_line, plain, visible
 from flakestorm.version import __version__
 
-__all__ = ["FORMAT", "dumps", "is_comparison", "markdown", "page", "read", "text", "to_document"]
+__all__ = ["FORMAT", "dumps", "is_comparison", "markdown", "page", "pairs_of", "read", "text", "to_document"]
 
 FORMAT = "flakestorm-compare/1"
 
@@ -65,7 +65,7 @@ def to_document(comparison: Comparison, *, base: Path | str | None = None) -> di
         "head": asdict(comparison.head),
         "pairs": {
             **{name: getattr(ruling.tally, name) for name in ("judged", "lost", "won", "tied", "unjudged")},
-            "free": sum(pair.free for pair in comparison.pairs),
+            "free": sum(each.free for each in comparison.pairs),
             "needed": ruling.needed,
         },
         "evidence": {
@@ -96,11 +96,11 @@ def to_document(comparison: Comparison, *, base: Path | str | None = None) -> di
         "pass_k": {
             side: [asdict(each) for each in ruling.pass_k[at]] for at, side in enumerate(("base", "head"))
         },
-        "differing": [_pair(pair) for pair in comparison.pairs if pair.newly or pair.mended],
+        "differing": [_pair(each) for each in comparison.pairs if each.newly or each.mended],
         "notes": list(comparison.notes),
         "scores": {},
-        "runs": [run for pair in comparison.pairs for run in _runs(pair, base)],
-        "cells": [cell for pair in comparison.pairs for cell in _cells(pair)],
+        "runs": [run for each in comparison.pairs for run in _runs(each, base)],
+        "cells": [cell for each in comparison.pairs for cell in _cells(each)],
     }  # fmt: skip
 
 
@@ -136,6 +136,42 @@ def read(path: Path | str) -> dict[str, Any] | None:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Misuse(f"{path}: not a valid {FORMAT}: {type(error).__name__}: {one_line(str(error), 200)}") from error
     return document
+
+
+def pairs_of(document: Mapping[str, Any], *, base: Path | str = ".") -> list[Pair]:
+    """The pairs of a comparison, to go on from.
+
+    Args:
+        base: the folder the document lay in; tapes it names relatively are found from there.
+
+    Raises:
+        Misuse: the document does not hold them.
+    """
+    try:
+        verdicts: dict[str, dict[str, tuple[Any, Any]]] = {}
+        for cell in document["cells"]:
+            verdicts.setdefault(cell["run"], {})[cell["invariant"]] = cell["severity"], cell["verdict"]
+        made: dict[Key, dict[str, Side]] = {}
+        told: dict[Key, Mapping[str, Any]] = {}
+        for run in document["runs"]:
+            key = Key(run["scenario"], run["text"], run["trial"])
+            made.setdefault(key, {})[run["side"]] = Side(_run(run, base), verdicts.get(run["id"], {}))
+            told[key] = run
+        return [
+            replace(pair(key, sides["base"], sides["head"], free=told[key]["free"]), batch=told[key]["batch"])
+            for key, sides in made.items()
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Misuse(f"the comparison cannot be gone on from: {type(error).__name__}: {error}") from error
+
+
+def _run(run: Mapping[str, Any], base: Path | str) -> RunResult:
+    return RunResult(
+        id=run["id"].partition("/")[2], scenario=run["scenario"], prompt=run["prompt"], trial=run["trial"],
+        input=run["input"], output=run["output"], error=run["error"], latency_ms=run["latency_ms"], planned=0, fired=(),
+        masked=(), calls={}, tape=str(Path(base, run["tape"])) if run["tape"] else "", reproduce=run["reproduce"],
+        tokens=run["tokens"], cost=run["cost"],
+    )  # fmt: skip
 
 
 def text(document: Mapping[str, Any]) -> str:
@@ -319,18 +355,18 @@ def _measure(found: Measure | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(made: Pair) -> dict[str, Any]:
     return {
-        "scenario": pair.key.scenario,
-        "prompt": pair.key.prompt,
-        "trial": pair.key.trial,
-        "outcome": pair.how,
-        "newly": list(pair.newly),
-        "mended": list(pair.mended),
-        "base_run": f"base/{pair.base.run.id}",
-        "head_run": f"head/{pair.head.run.id}",
-        "base_said": _said(pair.base.run),
-        "head_said": _said(pair.head.run),
+        "scenario": made.key.scenario,
+        "prompt": made.key.prompt,
+        "trial": made.key.trial,
+        "outcome": made.how,
+        "newly": list(made.newly),
+        "mended": list(made.mended),
+        "base_run": f"base/{made.base.run.id}",
+        "head_run": f"head/{made.head.run.id}",
+        "base_said": _said(made.base.run),
+        "head_said": _said(made.head.run),
     }
 
 
@@ -338,12 +374,12 @@ def _said(run: RunResult) -> str:
     return run.output[:2000] if run.error is None else f"error: {run.error[:2000]}"
 
 
-def _both(pair: Pair) -> Sequence[tuple[str, Side]]:
-    return (("base", pair.base), ("head", pair.head))
+def _both(made: Pair) -> Sequence[tuple[str, Side]]:
+    return (("base", made.base), ("head", made.head))
 
 
-def _runs(pair: Pair, base: Path | str | None) -> Iterator[dict[str, Any]]:
-    for side, found in _both(pair):
+def _runs(made: Pair, base: Path | str | None) -> Iterator[dict[str, Any]]:
+    for side, found in _both(made):
         run = found.run
         yield {
             "id": f"{side}/{run.id}",
@@ -351,6 +387,9 @@ def _runs(pair: Pair, base: Path | str | None) -> Iterator[dict[str, Any]]:
             "scenario": run.scenario,
             "prompt": run.prompt,
             "trial": run.trial,
+            "text": made.key.prompt,
+            "batch": made.batch,
+            "free": made.free,
             "input": run.input,
             "output": run.output,
             "error": run.error,
@@ -362,16 +401,16 @@ def _runs(pair: Pair, base: Path | str | None) -> Iterator[dict[str, Any]]:
         }
 
 
-def _cells(pair: Pair) -> Iterator[dict[str, Any]]:
-    for side, found in _both(pair):
+def _cells(made: Pair) -> Iterator[dict[str, Any]]:
+    for side, found in _both(made):
         for name, (severity, outcome) in found.verdicts.items():
             yield {
                 "side": side,
-                "scenario": pair.key.scenario,
+                "scenario": made.key.scenario,
                 "invariant": name,
                 "severity": severity,
                 "prompt": found.run.prompt,
-                "trial": pair.key.trial,
+                "trial": made.key.trial,
                 "verdict": outcome,
                 "run": f"{side}/{found.run.id}",
             }

@@ -6,7 +6,7 @@ from jsonschema import Draft202012Validator
 
 from compare_support import comparison_of, pair_of
 from flakestorm.errors import Misuse
-from flakestorm.reports.comparison import dumps, is_comparison, markdown, page, read, text, to_document
+from flakestorm.reports.comparison import dumps, is_comparison, markdown, page, pairs_of, read, text, to_document
 from report_samples import HOSTILE
 
 SCHEMA = json.loads(
@@ -56,6 +56,16 @@ def test_no_stranger_writes_the_report() -> None:
     assert "<script" not in page(document)
     assert "\x1b" not in page(document)
     assert json.loads(dumps(document))["conclusion"] == "regression"
+
+
+def test_pairs_come_back_as_they_were(tmp_path) -> None:
+    document = json.loads(dumps(to_document(comparison_of(PAIRS))))
+    found = pairs_of(document, base=tmp_path)
+    assert [(p.key, p.how, p.newly, p.base.verdicts) for p in found] == [
+        (p.key, p.how, p.newly, p.base.verdicts) for p in PAIRS
+    ]
+    with pytest.raises(Misuse, match="cannot be gone on from"):
+        pairs_of({**document, "runs": [{}]})
 
 
 def test_reading_one_back(tmp_path) -> None:
