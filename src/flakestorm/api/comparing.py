@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,17 +16,18 @@ from typing import NamedTuple
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed_in
 
-from flakestorm.api.carrying import hub_of, in_a_loop, in_words, refuse_what_is_missing, runner_of, seed_of
+from flakestorm.api.carrying import in_a_loop, in_words, refuse_what_is_missing, seed_of
 from flakestorm.api.options import Options
+from flakestorm.api.sides import Live, key_of, side_of, sides_in, texts_of
 from flakestorm.api.versions import Version, version
 from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config.model import Config, Scenario
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.compare import Compared, Comparison, Key, Pair, Ruling, Side, pair, rule
-from flakestorm.engine.events import CellResult, Planned, Report
+from flakestorm.engine.events import Planned, Report
 from flakestorm.engine.plan import BASELINE, Plan, Trial, make_plan
-from flakestorm.engine.runner import Judged, Runner, baselines_of
+from flakestorm.engine.runner import Judged
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
@@ -90,70 +91,6 @@ def _nothing_saved(name: str) -> Report:
     raise Misuse(f"no saved report {name!r} is looked for here")
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A version as `carrying.Work`."""
-
-    config: Config
-    path: Path
-    again: tuple[str, ...] = ()
-
-
-class _Live:
-    """A version that is run. An agent that is not launched is let go of after each batch: in this process the other
-    version's modules, environment and tools would get in its way, and behind a standing gateway the other version."""
-
-    def __init__(self, found: Version, config: Config, plan: Plan, options: Options, seed: int, folder: str) -> None:
-        self.config, self.plan, self.options, self.seed = config, plan, options, seed
-        self.work = _Work(config, found.path)
-        self.world = LocalWorld(options.tapes / folder)
-        self.done: dict[str, Judged] = {}
-        self.fleeting = self.config.agent.start is None
-        self.concurrency = options.concurrency or self.config.advanced.concurrency
-        self._open = AsyncExitStack()
-        self._runner: Runner | None = None
-        self._baselines: Mapping[int, str] = {}
-
-    async def run(self, trials: Sequence[Trial]) -> None:
-        """Make these trials; what has ended is in `done` at once."""
-        runner = await self._ready()
-        try:
-            await runner.carry_out(trials, self._finish)
-        finally:
-            if self.fleeting:
-                await self.close()
-
-    async def close(self) -> None:
-        """Let go of the agent."""
-        self._runner = None
-        await self._open.aclose()
-
-    async def _ready(self) -> Runner:
-        if self._runner is None:
-            plan = self.plan
-            self._runner = await self._open.enter_async_context(
-                runner_of(
-                    self.work, plan.scenarios, plan.invariants, self.options, self.seed, self.world,
-                    hub_of(self.config),
-                )
-            )  # fmt: skip
-            self._runner.prepare(plan.scenarios)
-            await self._runner.agent.start()
-            await self._calm(self._runner)
-        return self._runner
-
-    async def _calm(self, runner: Runner) -> None:
-        """The runs without chaos that some invariants compare with, once."""
-        left = [trial for trial in self.plan.baseline if trial.run not in self.done]
-        if left:
-            await runner.carry_out(left, self._finish)
-        calm = [self.done[trial.run] for trial in self.plan.baseline if trial.run in self.done]
-        runner.baselines = baselines_of(calm)
-
-    def _finish(self, judged: Judged) -> None:
-        self.done[judged.trial.run] = judged
-
-
 @dataclass
 class _Comparing:
     """One comparison under way."""
@@ -206,7 +143,7 @@ class _Comparing:
 
     def _recorded(self) -> None:
         """Both are reports: every pair there is."""
-        base, head = (_sides(found.report) for found in (self.base, self.head) if found.report is not None)
+        base, head = (sides_in(found.report) for found in (self.base, self.head) if found.report is not None)
         shared = [key for key in base if key in head]
         if not shared:
             raise Misuse(
@@ -231,16 +168,16 @@ class _Comparing:
         if config.contract is not None and config.contract.generate is not None:
             self.notes.append(f"scenarios that {config.contract.generate} generates are not compared")
         sides = [
-            _sides(found.report)
+            sides_in(found.report)
             if found.report is not None
-            else _Live(found, _judged_as(config, found.config or config), plan, self.options, seed, folder)
+            else Live(found, _judged_as(config, found.config or config), plan, self.options, seed, folder)
             for found, folder in ((self.base, "base"), (self.head, "head"))
         ]
         known = {each.key for each in self.pairs}
-        names = _texts(plan.prompts)
-        trials = [trial for trial in self._trials(plan, sides) if _key(trial, names) not in known]
+        names = texts_of(plan.prompts)
+        trials = [trial for trial in self._trials(plan, sides) if key_of(trial, names) not in known]
         self._batches = max((each.batch for each in self.pairs), default=0)
-        self.options.listener(Planned("compare", len(trials) * sum(isinstance(side, _Live) for side in sides)))
+        self.options.listener(Planned("compare", len(trials) * sum(isinstance(side, Live) for side in sides)))
         with interruptible() as signals:
             try:
                 while trials and not self._stopped:
@@ -258,17 +195,17 @@ class _Comparing:
                 return True
             finally:
                 for side in sides:
-                    if isinstance(side, _Live):
+                    if isinstance(side, Live):
                         await side.close()
         return False
 
-    def _trials(self, plan: Plan, sides: Sequence[_Live | Mapping[Key, Side]]) -> list[Trial]:
+    def _trials(self, plan: Plan, sides: Sequence[Live | Mapping[Key, Side]]) -> list[Trial]:
         """In rounds of one trial of each task, as many as are wanted, and those that a report holds."""
-        names = _texts(plan.prompts)
+        names = texts_of(plan.prompts)
         trials = sorted(plan.trials, key=lambda trial: trial.number)
         for side in sides:
-            if not isinstance(side, _Live):
-                trials = [trial for trial in trials if _key(trial, names) in side]
+            if not isinstance(side, Live):
+                trials = [trial for trial in trials if key_of(trial, names) in side]
                 if not trials:
                     raise Misuse(
                         "the report and the config have no scenario and prompt in common, so no run of one can be "
@@ -277,20 +214,20 @@ class _Comparing:
                 self._unpaired(len(side) - len(trials))
         return trials[: self.terms.max_pairs]
 
-    def _batch(self, sides: Sequence[_Live | Mapping[Key, Side]]) -> int:
+    def _batch(self, sides: Sequence[Live | Mapping[Key, Side]]) -> int:
         """How many pairs to make before looking: enough to keep every run that may be under way, under way."""
-        live = [side for side in sides if isinstance(side, _Live)]
+        live = [side for side in sides if isinstance(side, Live)]
         size = max(side.concurrency for side in live)
         if any(side.fleeting for side in live):  # these start anew for each batch
             size = max(size, len(self.pairs) // 4)
         left = None if self.options.budget is None else self.options.budget.left
         return size if left is None else max(1, min(size, left // len(live)))
 
-    async def _make(self, batch: Sequence[Trial], sides: Sequence[_Live | Mapping[Key, Side]]) -> None:
+    async def _make(self, batch: Sequence[Trial], sides: Sequence[Live | Mapping[Key, Side]]) -> None:
         """Both versions' runs. They take turns at being first, so that what only the first one pays for evens out."""
         self._batches += 1
         base, head = sides
-        if self.ahead is not None and isinstance(base, _Live) and isinstance(head, _Live):
+        if self.ahead is not None and isinstance(base, Live) and isinstance(head, Live):
             await base.run(batch)
             for trial in batch:
                 known = await self.ahead(base.done[trial.run], trial) if trial.run in base.done else None
@@ -301,17 +238,15 @@ class _Comparing:
             return
         order = list(sides) if self._batches % 2 else [*reversed(sides)]
         for side in order:
-            if isinstance(side, _Live):
+            if isinstance(side, Live):
                 await side.run(batch)
 
-    def _gather(
-        self, batch: Sequence[Trial], sides: Sequence[_Live | Mapping[Key, Side]], names: Sequence[str]
-    ) -> None:
+    def _gather(self, batch: Sequence[Trial], sides: Sequence[Live | Mapping[Key, Side]], names: Sequence[str]) -> None:
         """The pairs both of whose runs have ended."""
         for trial in batch:
-            key = _key(trial, names)
+            key = key_of(trial, names)
             base, head = (
-                _side(side.done.get(trial.run)) if isinstance(side, _Live) else side.get(key) for side in sides
+                side_of(side.done.get(trial.run)) if isinstance(side, Live) else side.get(key) for side in sides
             )
             if base is not None and head is not None:
                 made = pair(key, base, head, free=trial.run in self._free)
@@ -389,30 +324,3 @@ def _same_place(base: Version, head: Version) -> Iterator[str]:
             f"both versions are the agent at {running[0]}, which flakestorm did not start, so it is compared with "
             "itself; give agent.start, or an endpoint of its own to each version"
         )
-
-
-def _texts(prompts: Sequence[str]) -> list[str]:
-    """The prompts, by which reports of different plans are matched; those that are there twice carry their index."""
-    return [text if prompts.count(text) == 1 else f"{text} (prompt {at})" for at, text in enumerate(prompts)]
-
-
-def _key(trial: Trial, names: Sequence[str]) -> Key:
-    return Key(trial.scenario.name, names[trial.prompt], trial.number)
-
-
-def _side(judged: Judged | None) -> Side | None:
-    return None if judged is None else Side.of(judged.run, judged.cells)
-
-
-def _sides(report: Report) -> dict[Key, Side]:
-    """The runs of a report that were judged, by what they have in common with others."""
-    names = _texts(report.prompts)
-    cells: dict[str, list[CellResult]] = {}
-    for cell in report.cells:
-        cells.setdefault(cell.run, []).append(cell)
-    found = {}
-    for run in report.runs:
-        if run.id in cells:
-            text = names[run.prompt] if run.prompt < len(names) else run.input
-            found[Key(run.scenario, text, run.trial)] = Side.of(run, cells[run.id])
-    return found

@@ -18,7 +18,8 @@ from flakestorm.cli.output import results_only, watching
 from flakestorm.cli.saved import comparison_named, report_named, store_folder
 from flakestorm.cli.spending import Spending, expected, spending_options
 from flakestorm.errors import Misuse
-from flakestorm.reports.comparison import dumps, markdown, page, pairs_of, text, to_document
+from flakestorm.reports.comparison import dumps, pairs_of, to_document
+from flakestorm.reports.comparison_text import markdown, page, text
 from flakestorm.reports.files import write_whole
 from flakestorm.reports.text import counted
 
