@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from flakestorm.version import __version__
 
 if TYPE_CHECKING:
-    from flakestorm.api import Options, Project, load
+    from flakestorm.api import Comparison, Options, Project, Terms, compare, load
     from flakestorm.engine.events import Report
 
-__all__ = ["Options", "Project", "Report", "__version__", "load"]
+__all__ = ["Comparison", "Options", "Project", "Report", "Terms", "__version__", "compare", "load"]
 
 _HOMES = {
+    "Comparison": "flakestorm.api",
     "Options": "flakestorm.api",
     "Project": "flakestorm.api",
     "Report": "flakestorm.engine.events",
+    "Terms": "flakestorm.api",
+    "compare": "flakestorm.api",
     "load": "flakestorm.api",
 }
 

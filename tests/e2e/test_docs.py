@@ -167,3 +167,25 @@ def test_links_to_files_lead_somewhere() -> None:
     ]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_commands_of_the_page_on_comparing_run(tmp_path) -> None:
+    page = (ROOT / "docs" / "how-to" / "compare.md").read_text()
+    lines = [line[2:] for line in page.splitlines() if line.startswith("$ flakestorm ")]
+    assert len(lines) == 6
+    (tmp_path / "agent.py").write_text("def answer(text):\n    return text\n")
+    config = write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "agent:answer"},
+        contract={"name": "x", "invariants": [{"type": "completes"}], "chaos_matrix": [{"name": "calm"}]},
+    )
+    for name in ("gpt-4o.yaml", "gpt-4o-mini.yaml"):
+        (tmp_path / name).write_text(config.read_text())
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+    for name in ("base.json", "head.json"):
+        assert flakestorm(tmp_path, "contract", "run", "--trials", "60", "--seed", "1", "-o", name).code == 0
+    for line in lines:
+        done = flakestorm(tmp_path, *shlex.split(line)[1:])
+        assert done.code in (0, 3), f"{line}: {done.out}{done.err}"

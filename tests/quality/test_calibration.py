@@ -3,6 +3,10 @@
 import random
 import statistics
 
+import pytest
+
+from compare_support import pair_of
+from flakestorm.engine.compare import rule
 from flakestorm.stats.intervals import wilson
 from flakestorm.stats.sequential import pairs_needed, regression_evidence, sameness_evidence
 
@@ -71,3 +75,28 @@ def test_intervals_of_rates_cover_as_they_say() -> None:
         assert interval is not None
         covered += interval[0] <= rate <= interval[1]
     assert 0.94 <= covered / runs <= 0.97
+
+
+def concluded(rng: random.Random, base: float, head: float, *, invariants: int, pairs: int, shared: bool) -> int | None:
+    """After how many pairs `compare`, looking every five of them, says regression; None if it never does."""
+    made = []
+    for n in range(1, pairs + 1):
+        luck = [rng.random() for _ in range(invariants)]
+        other = luck if shared else [rng.random() for _ in range(invariants)]
+        made.append(pair_of([x < base for x in luck], [x < head for x in other], trial=n))
+        if n % 5 == 0 and rule(made, alpha=ALPHA, delta=0.1).conclusion == "regression":
+            return n
+    return None
+
+
+@pytest.mark.parametrize("invariants", [1, 4])
+def test_a_version_compared_with_itself_is_seldom_called_worse(invariants: int) -> None:
+    rng, tries = random.Random(6), 400
+    alarms = [concluded(rng, 0.8, 0.8, invariants=invariants, pairs=80, shared=False) for _ in range(tries)]
+    assert sum(alarm is not None for alarm in alarms) / tries <= ALPHA
+
+
+def test_compare_finds_a_drop_from_eight_to_six_in_ten_within_sixty_pairs() -> None:
+    rng = random.Random(7)
+    alarms = [concluded(rng, 0.8, 0.6, invariants=1, pairs=200, shared=True) for _ in range(200)]
+    assert statistics.median(alarm or 200 for alarm in alarms) <= 60

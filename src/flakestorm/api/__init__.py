@@ -8,8 +8,24 @@ This room is also the one place where the pieces are put together: adapters (age
 engine here (`carrying.py`) and nowhere else.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from flakestorm.api.carrying import loop_factory
 from flakestorm.api.options import Options
 from flakestorm.api.project import Project, load
 
-__all__ = ["Options", "Project", "load", "loop_factory"]
+__all__ = ["Comparison", "Options", "Project", "Terms", "compare", "load", "loop_factory", "would_run"]
+
+if TYPE_CHECKING:
+    from flakestorm.api.comparing import Comparison, Terms, compare, would_run
+
+
+def __getattr__(name: str) -> Any:
+    """What compares is imported when somebody compares."""
+    if name not in ("Comparison", "Terms", "compare", "would_run"):
+        raise AttributeError(f"module 'flakestorm.api' has no attribute {name!r}")
+    from flakestorm.api import comparing
+
+    return getattr(comparing, name)

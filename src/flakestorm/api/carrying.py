@@ -19,14 +19,15 @@ from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
-from flakestorm.contracts.matrix import wants_model
+from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
-from flakestorm.engine.ports import Adviser
+from flakestorm.engine.ports import Adviser, Embedder
+from flakestorm.engine.rounds import FROM_TRIALS
 from flakestorm.engine.runner import Judged, Runner, nothing_within
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
@@ -35,12 +36,15 @@ from flakestorm.executors.local import LocalExecutor
 from flakestorm.executors.world import LocalWorld
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.shelf import STORE
+from flakestorm.version import __version__
 
 __all__ = [
     "Work",
     "carry_out",
+    "embedders_of",
     "hub_of",
     "in_a_loop",
+    "in_words",
     "judges_by",
     "loop_factory",
     "refuse_what_is_missing",
@@ -96,6 +100,9 @@ def carry_out(
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
     judges_by(config, plan.invariants)
+    embedders_of(config, plan.invariants)
+    if options.dry_run:
+        return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
     earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
@@ -113,8 +120,10 @@ def carry_out(
                     world,
                     options.listener,
                     config=str(work.path),
-                    agent=_in_words(config),
+                    agent=in_words(config),
                     earlier=earlier,
+                    early=_leaves_early(plan, gate, options),
+                    resets=config.agent.reset_endpoint is not None or config.agent.reset_function is not None,
                 )
                 try:
                     await campaign.execute()
@@ -158,6 +167,7 @@ async def runner_of(
     agent = make_agent(config, hub, concurrency=concurrency)
     model = judges_by(config, invariants)
     adviser = _client(model) if model is not None else None
+    embedders = embedders_of(config, invariants)
     try:
         yield Runner(
             agent=agent,
@@ -171,13 +181,17 @@ async def runner_of(
             reproduce=lambda trial, schedule, ledger: _reproduce(work, trial, schedule, ledger),
             visible=tuple(config.boundary.tools),
             adviser=adviser,
+            embedders=embedders,
             limit_ms=config.agent.timeout,
             elsewhere=_elsewhere(config),
             within=within,
+            budget=options.budget,
         )
     finally:
         if adviser is not None:
             await adviser.close()
+        for embedder in embedders.values():
+            await embedder.close()
         await agent.close()
         await hub.close()
 
@@ -228,6 +242,30 @@ def judges_by(config: Config, invariants: Iterable[Invariant]) -> Model | None:
     return model_of(config, wanted_by=tuple(dict.fromkeys(asking))) if asking else None
 
 
+def embedders_of(config: Config, invariants: Iterable[Invariant]) -> dict[str, Embedder]:
+    """What measures likeness in meaning for these invariants, by `Invariant.measure`.
+
+    Raises:
+        MissingExtra: one wants sentence-transformers, which is not installed.
+        ConfigError: one wants the config's model, and none is configured.
+        Misuse: that model's provider has no embeddings.
+    """
+    wanted: dict[str, list[str]] = {}
+    for invariant in invariants:
+        if by := measured_by(invariant):
+            wanted.setdefault(by, []).append(str(invariant.id))
+    if not wanted:
+        return {}
+    from flakestorm.models.embedding import LocalEmbedder, ModelEmbedder  # few contracts compare meanings
+
+    found: dict[str, Embedder] = {}
+    if "semantic" in wanted:
+        found["semantic"] = LocalEmbedder()
+    if "model" in wanted:
+        found["model"] = ModelEmbedder(model_of(config, wanted_by=wanted["model"]))
+    return found
+
+
 def hub_of(config: Config) -> Hub:
     """The boundary of this project's agent; a standing gateway is looked for here and beside the config."""
     return Hub(stores=(STORE, Path(config.folder, STORE)))
@@ -242,6 +280,25 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
+def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:
+    """Whether decided cells get no more trials. A score counts every trial, so none is left out where one decides."""
+    if options.early is not None:
+        return options.early
+    return gate.min_score is None and plan.repeats >= FROM_TRIALS
+
+
+def _would_run(work: Work, plan: Plan, seed: int) -> Report:
+    """The report of a command that was only asked what it would do."""
+    planned = len(plan.runs)
+    more = [f"scenarios that {plan.generate} adds"] if plan.generate is not None else []
+    more += ["one run without chaos for each prompt that fails"] if any(s.chaos for s in plan.scenarios) else []
+    said = f"{planned} run{'' if planned == 1 else 's'} would be made" + (f", and {' and '.join(more)}" if more else "")
+    return Report(
+        plan.command, "inconclusive", 0, said, seed, "", 0.0, {}, (), (),
+        prompts=plan.prompts, config=str(work.path), agent=in_words(work.config), version=__version__, planned=planned,
+    )  # fmt: skip
+
+
 def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> tuple[Judged, ...]:
     from flakestorm.engine.resume import take_over  # only what resumes reads tapes
     from flakestorm.tape.reader import Tape
@@ -251,7 +308,7 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         report,
         lambda run: Tape.open(run.tape).exchanges(),
         world,
-        agent=_in_words(config),
+        agent=in_words(config),
         visible=tuple(config.boundary.tools),
         elsewhere=_elsewhere(config),
     )
@@ -289,7 +346,8 @@ def _client(model: Model) -> Adviser:
     return ModelClient(model)
 
 
-def _in_words(config: Config) -> str:
+def in_words(config: Config) -> str:
+    """The agent in a few words, as reports have it."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
     return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

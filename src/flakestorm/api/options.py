@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import Event, Listener, Report
 
 __all__ = ["Options"]
@@ -26,6 +27,10 @@ class Options:
         tapes: the folder tapes are written to.
         listener: is told everything as it happens.
         resume: the report of an interrupted command, whose finished runs are taken over, or the path of its JSON form.
+        budget: what may be spent; no limit when None.
+        early: whether cells get no more trials once their verdict is decided; None leaves it to the number of trials
+            (`engine/rounds.py`), and to the gate: where a score decides, all trials are made.
+        dry_run: make nothing; the report says what would be run.
     """
 
     seed: int | None = None
@@ -35,3 +40,6 @@ class Options:
     tapes: Path = field(default_factory=lambda: Path("reports") / "tapes")
     listener: Listener = _silent
     resume: Path | Report | None = None
+    budget: Budget | None = None
+    early: bool | None = None
+    dry_run: bool = False

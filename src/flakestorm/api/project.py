@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, hub_of, judges_by, refuse_what_is_missing
+from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
@@ -26,6 +26,9 @@ from flakestorm.engine.plan import BASELINE, Plan, make_plan
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_injection
+
+if TYPE_CHECKING:
+    from flakestorm.api.comparing import Comparison, Terms
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.boundary.census import Census
@@ -126,6 +129,19 @@ class Project:
         )
         return carry_out(self, plan, Gate("single", options.min_score), options)
 
+    def compare(
+        self,
+        base: str | Path,
+        head: str | Path | None = None,
+        *,
+        terms: Terms | None = None,
+        options: Options | None = None,
+    ) -> Comparison:
+        """Whether `head` (this config, when None) is worse than `base`; see `flakestorm.compare`."""
+        from flakestorm.api.comparing import compare  # few compare
+
+        return compare(base, self.path if head is None else head, config=self.path, terms=terms, options=options)
+
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
         contract = contract_of(self.config)
@@ -170,6 +186,7 @@ class Project:
                 Planned.of(fault).check()
         make_agent(self.config, Hub(), concurrency=1)
         judges_by(self.config, (*self.config.invariants, *plan.invariants))
+        embedders_of(self.config, (*self.config.invariants, *plan.invariants))
         return plan
 
     @contextmanager

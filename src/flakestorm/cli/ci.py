@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ from flakestorm.cli.judge import min_score_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.cli.saved import Saving, history_of, report_named, saving, store_folder
+from flakestorm.cli.spending import Spending, estimate, spending_options
 from flakestorm.config.blocks import blocks_in
 from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.events import Event, Finished, Listener, PhaseResult, Planned, Report, RunFinished
@@ -41,7 +43,8 @@ JUDGES: dict[str, Judge] = {
 @global_options
 @min_score_option("the least overall score", full=1)
 @click.option("--resume", metavar="FILE|RUN", help="Go on from an interrupted `ci`: its JSON report, or its id.")
-def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
+@spending_options
+def ci(options: Globals, min_score: float | None, resume: str | None, spending: Spending) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
     Phases are chaos (block `chaos`), contract (block `contract`), mutation and replay, as far as this version has them;
@@ -56,10 +59,12 @@ def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
     names = configured(project)
     if not names:
         raise Misuse(f"{options.config_path}: there is nothing to run: add a 'chaos' or a 'contract' block")
+    if spending.dry_run:
+        return _dry_run(project, options, names)
     place = place_for(options, project.config, "ci")
     earlier = None if resume is None else report_named(resume, options)
     with results_only(), watching(options) as shown, saving(store_folder(options, project.config)) as save:
-        report = _Ci(project, options, place, shown, save, earlier, min_score or 0.0).run(names)
+        report = _Ci(project, options, place, shown, save, earlier, min_score or 0.0, spending.options()).run(names)
     history = history_of(store_folder(options, project.config), report)
     _step_summary(report)
     return present(report, place, options, save, history=history)
@@ -88,6 +93,7 @@ class _Ci:
     save: Saving
     earlier: Report | None
     min_score: float
+    spending: dict[str, Any]
 
     def run(self, names: Sequence[str]) -> Report:
         """Run the phases, one after the other, until one is interrupted."""
@@ -107,7 +113,7 @@ class _Ci:
             whole.add(name, report)
             phases[name] = self._done(name, report)
             write(so_far(), "json", self._folder / "report.json")  # to resume from, however this ends
-            if report.interrupted:
+            if report.interrupted or report.stopped:
                 break
         report = so_far()
         self.save(Finished(report))
@@ -146,6 +152,7 @@ class _Ci:
             tapes=self._folder / f"{name}.tapes",
             listener=tell,
             resume=Path(before.report) if before is not None and Path(before.report).is_file() else None,
+            **self.spending,
         )
         return JUDGES[name](self.project, options)
 
@@ -154,7 +161,7 @@ class _Ci:
         json, html = (write(report, form, self._folder / f"{name}.{form}") for form in ("json", "html"))
         return replace(
             self._waiting(name),
-            status="interrupted" if report.interrupted else "done",
+            status="interrupted" if report.interrupted else "stopped" if report.stopped else "done",
             verdict=report.verdict,
             headline=report.headline,
             score=report.scores.get(PHASES[name]),
@@ -168,6 +175,18 @@ class _Ci:
             return PhaseResult(name, "not run", "inconclusive", "it was not run", weight)
         said = f"{name} is configured but not available in this version, so nothing is known about it"
         return PhaseResult(name, "not available", "inconclusive", said, weight)
+
+
+def _dry_run(project: api.Project, options: Globals, names: Sequence[str]) -> int:
+    """Say what each phase would run, and what that would cost."""
+    folder = store_folder(options, project.config)
+    told = api.Options(seed=options.seed, trials=options.trials, dry_run=True)
+    for name in names:
+        if name in JUDGES:
+            click.echo(f"{name}: {estimate(JUDGES[name](project, told), folder)}")
+        else:
+            click.echo(f"{name}: not available in this version")
+    return 0
 
 
 def _step_summary(report: Report) -> None:

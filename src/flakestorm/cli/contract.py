@@ -9,6 +9,7 @@ from flakestorm.cli.judge import carry_out, how, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, present, results_only
 from flakestorm.cli.saved import saving, store_folder
+from flakestorm.cli.spending import Spending, spending_options
 from flakestorm.reports.text import counted
 
 __all__ = ["contract"]
@@ -24,12 +25,13 @@ def contract(options: Globals) -> None:
 @global_options
 @min_score_option("the contract score that decides", full=100)
 @resume_option
-def run(options: Globals, min_score: float | None, resume: str | None) -> int:
+@spending_options
+def run(options: Globals, min_score: float | None, resume: str | None, spending: Spending) -> int:
     """Run the matrix and judge every cell.
 
     Fails on a failing critical cell, and on any failing cell unless --min-score is given, which then decides the rest.
     """
-    return carry_out(options, "contract run", api.Project.contract, min_score, resume)
+    return carry_out(options, "contract run", api.Project.contract, min_score, resume, spending=spending)
 
 
 @contract.command()

@@ -13,6 +13,7 @@ from flakestorm.cli.forms import ahead
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder
+from flakestorm.cli.spending import Spending, estimate, spending_options
 from flakestorm.engine.events import Report
 from flakestorm.errors import Misuse
 
@@ -47,6 +48,7 @@ def carry_out(
     resume: str | None = None,
     *,
     progress: bool = True,
+    spending: Spending | None = None,
 ) -> int:
     """Load the config, judge, present; gives the exit code.
 
@@ -56,8 +58,15 @@ def carry_out(
         judge: what to do.
         min_score, resume: the command's own options.
         progress: whether somebody may be watching.
+        spending: what may be spent.
     """
     project = api.load(options.config_path)
+    spending = spending or Spending()
+    if spending.dry_run:
+        with results_only():
+            report = judge(project, api.Options(seed=options.seed, trials=options.trials, dry_run=True))
+        click.echo(estimate(report, store_folder(options, project.config)))
+        return 0
     place = place_for(options, project.config, command)
     with (
         results_only(),
@@ -66,7 +75,12 @@ def carry_out(
     ):
         earlier = None if resume is None else report_named(resume, options)
         told = how(
-            options, place, listener=both(both(shown, save), ahead(place.form)), min_score=min_score, resume=earlier
+            options,
+            place,
+            listener=both(both(shown, save), ahead(place.form)),
+            min_score=min_score,
+            resume=earlier,
+            **spending.options(),
         )
         report = judge(project, told)
     return present(report, place, options, save)
@@ -91,6 +105,7 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 @click.option("--verify-only", is_flag=True, help="Same as `flakestorm verify`.")
 @min_score_option("the least chaos resilience", full=1)
 @resume_option
+@spending_options
 def run(
     options: Globals,
     mutated: bool,
@@ -103,6 +118,7 @@ def run(
     verify_only: bool,
     min_score: float | None,
     resume: str | None,
+    spending: Spending,
 ) -> int:
     """Run golden prompts against the agent: under chaos, or one of them with chosen faults.
 
@@ -138,6 +154,7 @@ def run(
             lambda project, opts: project.inject(chosen, injections, opts),
             min_score,
             progress=not ci,
+            spending=spending,
         )
     if not (chaos_only or chaos_profile):
         raise Misuse(
@@ -151,6 +168,7 @@ def run(
         min_score,
         resume,
         progress=not ci,
+        spending=spending,
     )
 
 
@@ -159,6 +177,11 @@ def run(
 @click.option("--profile", metavar="NAME", help="A profile's name or file; the config's 'chaos' block if absent.")
 @min_score_option("the least chaos resilience", full=1)
 @resume_option
-def chaos(options: Globals, profile: str | None, min_score: float | None, resume: str | None) -> int:
+@spending_options
+def chaos(
+    options: Globals, profile: str | None, min_score: float | None, resume: str | None, spending: Spending
+) -> int:
     """Run the golden prompts under chaos."""
-    return carry_out(options, "chaos", lambda project, opts: project.chaos(profile, opts), min_score, resume)
+    return carry_out(
+        options, "chaos", lambda project, opts: project.chaos(profile, opts), min_score, resume, spending=spending
+    )

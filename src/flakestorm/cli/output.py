@@ -117,7 +117,7 @@ def present(
             click.echo(f"saved: {saved.id} (`flakestorm report {saved.id}` shows it again)")
     if saved is not None and saved.problem is not None:
         click.echo(f"note: this report was not saved for later: {one_line(saved.problem, 1000)}", err=True)
-    if report.interrupted:
+    if report.interrupted or report.stopped:
         click.echo(_how_to_resume(report, files, saved), err=True)
     return report.exit_code
 
@@ -155,10 +155,11 @@ def _how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) 
     """The same command again, as it was typed, going on from the JSON report, else from what is saved."""
     phases = [Path(phase.report).with_name("report.json") for phase in report.phases if phase.report]
     written = next(iter(phases or [file for file in files if file.suffix == ".json"]), None)
+    why = "interrupted" if report.interrupted else f"the budget was reached ({report.stopped})"
     kept = str(written) if written is not None else None if saved is None else saved.id
     if kept is None or report.command in ("run", "verify"):
-        return "interrupted; the report holds the runs that had finished"
+        return f"{why}; the report holds the runs that had finished"
     typed = ["flakestorm", *sys.argv[1:]]
     if "--resume" in typed:
         del typed[typed.index("--resume") : typed.index("--resume") + 2]
-    return f"interrupted; what had finished is kept. To resume: {shlex.join([*typed, '--resume', kept])}"
+    return f"{why}; what had finished is kept. To resume: {shlex.join([*typed, '--resume', kept])}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flakestorm.cli.forms import form_of, text, write
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.saved import history_of, report_named, store_folder
+from flakestorm.cli.saved import comparison_named, history_of, report_named, store_folder
 
 if TYPE_CHECKING:
     from flakestorm.store.sqlite import Entry
@@ -36,6 +36,9 @@ def report(options: Globals, name: str | None) -> int:
     """
     if name is None:
         return _list(options)
+    compared = comparison_named(name, options)
+    if compared is not None:
+        return _compared(compared, options)
     found = report_named(name, options)
     form = form_of(options.format, options.output, "terminal")
     history = history_of(store_folder(options), found) if found.phases else []
@@ -62,6 +65,18 @@ def score(options: Globals, name: str) -> int:
     value = next((scores[key].value for key in SCORES if key in scores), None)
     click.echo("no data" if value is None else f"{value:g}")
     return 3 if value is None else 0
+
+
+def _compared(document: Mapping[str, Any], options: Globals) -> int:
+    """A comparison has forms of its own."""
+    from flakestorm.cli.compare import form_of, written
+    from flakestorm.reports.files import write_whole
+
+    if options.output is not None:
+        write_whole(options.output, f"{written(document, form_of(options))}\n".encode())
+    else:
+        click.echo(written(document, options.format or "terminal"))
+    return 0
 
 
 def _list(options: Globals) -> int:

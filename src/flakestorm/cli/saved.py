@@ -13,7 +13,7 @@ from flakestorm.errors import Misuse
 from flakestorm.reports.trend import LAST, Point
 from flakestorm.store.saving import Saving
 
-__all__ = ["FOLDER", "Saving", "both", "history_of", "report_named", "saving", "store_folder"]
+__all__ = ["FOLDER", "Saving", "both", "comparison_named", "history_of", "report_named", "saving", "store_folder"]
 
 FOLDER = ".flakestorm"
 """The store's folder, beside the config; without one, in the current folder."""
@@ -62,6 +62,21 @@ def report_named(name: str, options: Globals) -> Report:
             return from_document(store.document(store.find(name)))
     except Misuse as error:
         raise Misuse(f"{name}: no such file, and {error}") from error
+
+
+def comparison_named(name: str, options: Globals) -> dict[str, Any] | None:
+    """The comparison a user means, as its document; None where the name is that of something else, or of nothing."""
+    from flakestorm.reports.comparison import is_comparison, read
+    from flakestorm.store.sqlite import Store
+
+    if Path(name).is_file():
+        return read(name)
+    try:
+        with Store(store_folder(options)) as store:
+            document = store.document(store.find(name))
+    except Misuse:
+        return None
+    return document if is_comparison(document) else None
 
 
 def history_of(folder: Path, report: Report) -> list[Point]:

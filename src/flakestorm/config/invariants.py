@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from dataclasses import field as plain_field
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from msgspec import Meta, field
 from msgspec.structs import replace
@@ -94,6 +94,13 @@ class Invariant(Strict, frozen=True, kw_only=True, dict=True):
     ] = None
     similarity_threshold: Annotated[
         Probability | None, Meta(description="behavior_unchanged: the least similarity, 0 to 1; default 0.75")
+    ] = None
+    measure: Annotated[
+        Literal["words", "semantic", "model"] | None,
+        Meta(
+            description="similarity, behavior_unchanged: by words (default); semantic: by meaning, with "
+            "sentence-transformers (extra `semantic`); model: by the embeddings of the config's `model`"
+        ),
     ] = None
     entities: Annotated[
         list[str] | None, Meta(description="excludes_pii: which entities, e.g. [EMAIL_ADDRESS, US_SSN]; default: all")

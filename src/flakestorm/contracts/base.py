@@ -38,6 +38,7 @@ __all__ = [
     "compares",
     "demands",
     "invariants",
+    "means",
     "on_both",
     "on_tape",
     "settings",
@@ -62,6 +63,8 @@ class RunView:
             MCP servers. For any other tool, no exchange on the tape does not prove that it was not called.
         transient: indexes (`Firing.fault`) of the scenario's faults that do not last, so that trying again helps.
         opinions: what a model said about the run, by the id of the invariant that asked; two where it was asked twice.
+        alike: how alike the output is in meaning to what an invariant compares it with, by that one's id: 0 to 1, or
+            why nobody knows.
         held: whether the agent's calls are known to have crossed the boundary, or to have had no way around it. If not,
             the tape proves nothing.
     """
@@ -78,6 +81,7 @@ class RunView:
     visible: Sequence[str] = ()
     transient: frozenset[int] = frozenset()
     opinions: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
+    alike: Mapping[str, float | str] = field(default_factory=dict)
     held: bool = True
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""
@@ -139,6 +143,10 @@ asked_of_model: set[str] = set()
 compares: dict[str, Callable[[Invariant], bool]] = {}
 """Whether an invariant of a type compares a run with one of the same prompt without chaos (`RunView.baseline`), so that
 there must be one before it is judged."""
+
+means: dict[str, Callable[[Invariant, RunView], str | None]] = {}
+"""What an invariant of a type that can be measured by meaning (`Invariant.measure`) compares the output with; None
+where there is nothing. The engine measures before it judges; see `RunView.alike`."""
 
 vets: dict[str, Callable[[Invariant], None]] = {}
 """Looks over a type's settings before anything is run; raises `Misuse` with what is wrong with them."""

@@ -27,6 +27,7 @@ class Cell:
         verdict: the judgement.
         min_pass_rate: the share of conclusive trials that must pass, 0..1.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too.
+        unsteady: equal runs of this prompt without chaos differed, and nothing sets the agent back between runs.
     """
 
     scenario: str
@@ -37,6 +38,7 @@ class Cell:
     verdict: Verdict
     min_pass_rate: float = 1.0
     also_fails_without_chaos: bool = False
+    unsteady: bool = False
 
     @property
     def run(self) -> tuple[str, int, int]:

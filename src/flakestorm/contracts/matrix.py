@@ -31,6 +31,7 @@ from flakestorm.contracts.base import (
     compares,
     demands,
     invariants,
+    means,
     on_both,
     on_tape,
     settings,
@@ -41,7 +42,17 @@ from flakestorm.core.registry import nearest
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import ConfigError, Misuse
 
-__all__ = ["asks_model", "demand", "judge", "needs_baseline", "prepare", "wants_model"]
+__all__ = [
+    "applicable",
+    "asks_model",
+    "compared_with",
+    "demand",
+    "judge",
+    "measured_by",
+    "needs_baseline",
+    "prepare",
+    "wants_model",
+]
 
 _log = logging.getLogger(__name__)
 _HOUSE = str(Path(__file__).parents[1])
@@ -96,6 +107,12 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
     return verdict
 
 
+def applicable(spec: Invariant, run: RunView) -> bool:
+    """Whether this invariant is about the situation that the run's scenario plans."""
+    _check_of(spec.type)
+    return _planned(spec, run)
+
+
 def asks_model(spec: Invariant, run: RunView) -> bool:
     """Whether judging this run by this invariant takes a model's opinion."""
     if not wants_model(spec) or run.error is not None or not _planned(spec, run):
@@ -107,6 +124,19 @@ def wants_model(spec: Invariant) -> bool:
     """Whether this invariant puts its question to a model; see `base.asked_of_model`."""
     _register(spec.type)
     return spec.type in asked_of_model
+
+
+def measured_by(spec: Invariant) -> str:
+    """What measures the likeness that this invariant wants in meaning: `semantic` or `model`; empty where none does."""
+    _register(spec.type)
+    return spec.measure if spec.type in means and spec.measure in ("semantic", "model") else ""
+
+
+def compared_with(spec: Invariant, run: RunView) -> str | None:
+    """The text whose meaning the output is to be compared with before this run is judged; None where there is none."""
+    if not measured_by(spec) or run.error is not None or not _planned(spec, run) or _not_in_force(spec, run):
+        return None
+    return means[spec.type](spec, run)
 
 
 def needs_baseline(spec: Invariant) -> bool:

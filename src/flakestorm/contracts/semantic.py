@@ -7,7 +7,7 @@ same said in other words came to .79 and more, unrelated answers to .55 and less
 What edit ratios cannot see is that one small word turns an answer round, or that one figure is another. So two texts of
 which one denies and the other does not, and two that state different numbers, dates or times, count as at most .5
 alike. Ids are left out of that, for many are made anew in every run. Texts that mean the same in quite different words
-are not recognised.
+are recognised only where `measure` has the engine measure their meaning before the run is judged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.base import RunView, built_in
+from flakestorm.contracts.base import RunView, built_in, means
 from flakestorm.contracts.evidence import quote
 from flakestorm.contracts.facts import facts
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
@@ -65,7 +65,7 @@ def _at_odds(one: str, other: str) -> str:
 def similarity(spec: Invariant, run: RunView) -> Verdict:
     """The output is at least `threshold` (.8) alike to `expected`; how that is measured, the module says."""
     threshold = THRESHOLD if spec.threshold is None else spec.threshold
-    return _compared(run.output, spec.expected or "", threshold, "the expected text")
+    return _compared(spec, run, spec.expected or "", threshold, "the expected text")
 
 
 def _automatic(spec: Invariant) -> bool:
@@ -90,14 +90,30 @@ def behavior_unchanged(spec: Invariant, run: RunView) -> Verdict:
     baseline the verdict is inconclusive.
     """
     threshold = UNCHANGED if spec.similarity_threshold is None else spec.similarity_threshold
-    baseline = run.baseline if _automatic(spec) else spec.baseline
+    baseline = _baseline(spec, run)
     if baseline is None or not baseline.strip():
         return inconclusive("there is no baseline: no run of this prompt without chaos gave an output")
-    return _compared(run.output, baseline, threshold, "the baseline")
+    return _compared(spec, run, baseline, threshold, "the baseline")
 
 
-def _compared(output: str, wanted: str, threshold: float, what: str) -> Verdict:
-    score, odds = likeness(output, wanted)
+def _baseline(spec: Invariant, run: RunView) -> str | None:
+    return run.baseline if _automatic(spec) else spec.baseline
+
+
+means["similarity"] = lambda spec, _: spec.expected
+means["behavior_unchanged"] = _baseline
+
+
+def _compared(spec: Invariant, run: RunView, wanted: str, threshold: float, what: str) -> Verdict:
+    output = run.output
+    if spec.measure in (None, "words"):
+        score, odds = likeness(output, wanted)
+    else:
+        found = run.alike.get(str(spec.id), "nobody measured it")
+        if isinstance(found, str):
+            return inconclusive(f"how alike it is to {what} in meaning is not known: {found}")
+        odds = _at_odds(output[:COMPARED_CHARS], wanted[:COMPARED_CHARS])
+        score = min(found, AT_ODDS) if odds else found
     cut = f", of the first {COMPARED_CHARS:,} characters" if max(len(output), len(wanted)) > COMPARED_CHARS else ""
     said = f"{score:.2f} alike to {what}{cut}" + (f", because {odds}" if odds else "")
     if score >= threshold:

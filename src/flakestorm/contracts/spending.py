@@ -17,27 +17,16 @@ from flakestorm.contracts.evidence import plain
 from flakestorm.contracts.failures import call_failed
 from flakestorm.contracts.trajectory import COUNTED, vet_kind
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
-from flakestorm.tape.document import said
+from flakestorm.tape.billing import billed
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.base import Usage
 from flakestorm.wire.prices import Price, cost, price_of
 
-__all__ = ["RETRIES", "WINDOW_MS", "billed"]
+__all__ = ["RETRIES", "WINDOW_MS"]
 
 RETRIES = 5
 WINDOW_MS = 10_000
 """How often the same call may be made in how long, where the rule does not say."""
-
-
-def billed(exchange: Exchange) -> Usage | None:
-    """The tokens a model call was billed for: none where the world was not asked or refused; None where it gave an
-    answer and did not say."""
-    world = exchange.reply if exchange.world is None else exchange.world
-    answered_by_a_fault = exchange.sent == 0 and exchange.faults
-    if answered_by_a_fault or world.status >= 400 or world.status == 0:
-        return Usage(0, 0)
-    meaning = said(exchange, world)
-    return None if meaning is None else meaning.usage
 
 
 @built_in("max_tokens", "forbids", needs=("limit",), evidence="tape")

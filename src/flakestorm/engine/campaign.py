@@ -14,6 +14,7 @@ from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
+from flakestorm.engine.rounds import groups_of, next_round
 from flakestorm.engine.runner import Judged, Runner, baselines_of
 from flakestorm.engine.score import Gate, assemble
 from flakestorm.errors import AgentUnreachable
@@ -34,6 +35,8 @@ class Campaign:
         world, listener: time, and who is told.
         config, agent: for the report: path of the config file, the agent in a few words.
         earlier: runs of an earlier, interrupted campaign with the same plan and seed; they are not run again.
+        early: whether cells get no more trials once their verdict is decided.
+        resets: whether something sets the agent back before each run.
     """
 
     plan: Plan
@@ -44,6 +47,8 @@ class Campaign:
     config: str = ""
     agent: str = ""
     earlier: tuple[Judged, ...] = ()
+    early: bool = False
+    resets: bool = True
     _done: dict[str, Judged] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
     _started_s: float = 0.0
@@ -69,13 +74,30 @@ class Campaign:
             return
         if self.plan.baseline:
             await self.runner.carry_out(self._left(self.plan.baseline), self._finish)
-            self.runner.baselines = baselines_of(self._done[trial.run] for trial in self.plan.baseline)
-        if self.plan.generate is not None:
+            calm = (self._done.get(trial.run) for trial in self.plan.baseline)
+            self.runner.baselines = baselines_of(judged for judged in calm if judged is not None)
+        if self.plan.generate is not None and not self._stopped:
             self._generate()
-        await self.runner.carry_out(self._left(self.plan.trials), self._finish)
-        controls = self.plan.controls(self._unexplained())
+        await self._trials()
+        controls = () if self._stopped else self.plan.controls(self._unexplained())
         if controls:
             await self.runner.carry_out(controls, self._finish, controls=True)
+
+    async def _trials(self) -> None:
+        """All trials at once, or, where cells may be left early, in rounds."""
+        if not self.early:
+            await self.runner.carry_out(self._left(self.plan.trials), self._finish)
+            return
+        while not self._stopped:
+            trials = next_round(groups_of(self.plan.trials, self._done.values()), self.runner.concurrency)
+            if not trials:
+                return
+            await self.runner.carry_out(trials, self._finish)
+
+    @property
+    def _stopped(self) -> str:
+        """The limit that was reached, if the budget has refused a run."""
+        return "" if self.runner.budget is None else self.runner.budget.reached
 
     def _left(self, trials: Iterable[Trial]) -> list[Trial]:
         return [trial for trial in trials if trial.run not in self._done]
@@ -99,7 +121,17 @@ class Campaign:
     def report(self, *, interrupted: bool = False) -> Report:
         """What is known now: scores, verdict, cells and runs in plan order."""
         order = self.finished
-        judgement = assemble(self.plan, order, self.gate, interrupted=interrupted, notes=tuple(self._notes))
+        doubt = "" if self.runner.budget is None else self.runner.budget.doubt
+        judgement = assemble(
+            self.plan,
+            order,
+            self.gate,
+            interrupted=interrupted,
+            notes=(*self._notes, *([doubt] if doubt else ())),
+            stopped=self._stopped,
+            early=self.early,
+            resets=self.resets,
+        )
         return Report(
             command=self.plan.command,
             verdict=judgement.verdict,
@@ -119,6 +151,9 @@ class Campaign:
             config=self.config,
             agent=self.agent,
             version=__version__,
+            planned=len(self.plan.runs),
+            stopped="" if not judgement.missing else self._stopped,
+            saved=judgement.saved,
         )
 
     def _finish(self, judged: Judged) -> None:

@@ -67,6 +67,7 @@ class CellResult:
         run: id of the run it was judged on.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too, so chaos is not the cause.
         min_pass_rate: the share of the cell's conclusive trials that must pass, 0..1.
+        unsteady: equal runs of this prompt without chaos differed, and nothing sets the agent back between runs.
     """
 
     scenario: str
@@ -79,6 +80,7 @@ class CellResult:
     run: str
     also_fails_without_chaos: bool = False
     min_pass_rate: float = 1.0
+    unsteady: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class RunResult:
             results of, whose own calls need not have crossed the boundary.
         canaries: what the injected instructions of this run give an obedient agent away by.
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
+        tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
     """
 
     id: str
@@ -120,6 +123,8 @@ class RunResult:
     remarks: tuple[str, ...] = ()
     impossible: tuple[Firing, ...] = ()
     idle: tuple[Firing, ...] = ()
+    tokens: int | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,8 @@ class PhaseResult:
 
     Args:
         name: `mutation`, `chaos`, `contract` or `replay`.
-        status: `done`; `interrupted`: only in part; `not available`: configured, but this version cannot run it;
+        status: `done`; `interrupted`, `stopped` (by the budget): only in part; `not available`: configured, but this
+            version cannot run it;
             `not run`: something ended the command before.
         verdict, headline: of its report; `inconclusive` with the reason where there is none.
         weight: in the overall score, as configured.
@@ -182,7 +188,7 @@ class PhaseResult:
     """
 
     name: str
-    status: Literal["done", "interrupted", "not available", "not run"]
+    status: Literal["done", "interrupted", "stopped", "not available", "not run"]
     verdict: Outcome
     headline: str
     weight: float
@@ -207,6 +213,8 @@ class Report:
         notes: things a reader must know, e.g. that a fault's tool was never seen.
         interrupted: True when only what had finished is in here.
         phases: of `ci`, what it is made of; else none.
+        planned: how many runs the plan has; stopped: the budget that ended it before all were made, in words.
+        saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
     """
 
@@ -229,6 +237,9 @@ class Report:
     agent: str = ""
     version: str = field(default="")
     phases: tuple[PhaseResult, ...] = ()
+    planned: int = 0
+    stopped: str = ""
+    saved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The engine never imports an adapter; `api` puts the pieces together.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -14,7 +14,7 @@ from flakestorm.core.answer import Answer
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Executor", "HeldTool", "Line", "World"]
+__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Embedder", "Executor", "HeldTool", "Line", "World"]
 
 T = TypeVar("T")
 
@@ -163,13 +163,30 @@ class Adviser(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """Something that measures how alike two texts are in meaning."""
+
+    async def alike(self, one: str, other: str) -> float:
+        """How alike, 0 to 1.
+
+        Raises:
+            ModelFailed: it cannot be measured.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
 class Executor(Protocol):
     """Runs independent jobs, several at a time."""
 
     async def execute(
-        self, jobs: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+        self, jobs: Iterable[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
     ) -> None:
-        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
+        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes. The next job
+        is asked for when it can be started, and not before.
 
         A job that raises ends the execution with that exception after the others were cancelled; what finished
         before was already reported through `done`.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView, asked_of_model
+from flakestorm.contracts.matrix import measured_by
 from flakestorm.core.answer import AgentError
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.verdict import Verdict
@@ -111,8 +112,8 @@ def _extended(
 
 
 def _opinions(trial: Trial, run: RunResult, report: Report) -> dict[str, Verdict]:
-    """What a model said about this run. It is kept, because nothing else could be worked out from the tape."""
-    asked = {str(invariant.id) for invariant in trial.invariants if invariant.type in asked_of_model}
+    """What a model said about this run, or measured. It is kept, because it could not be worked out from the tape."""
+    asked = {str(i.id) for i in trial.invariants if i.type in asked_of_model or measured_by(i)}
     return {
         cell.invariant: Verdict(cell.verdict, cell.reason)
         for cell in report.cells

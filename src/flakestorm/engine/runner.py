@@ -9,14 +9,14 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.evidence import plain
-from flakestorm.contracts.matrix import asks_model, judge
+from flakestorm.contracts.matrix import asks_model, compared_with, judge, measured_by
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
@@ -25,9 +25,10 @@ from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Sites
 from flakestorm.core.verdict import Verdict, inconclusive
+from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.ports import Adviser, Agent, Boundary, Executor, World
+from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
@@ -88,9 +89,11 @@ class Runner:
         elsewhere: whether somebody else started the agent, so that only a call that crossed proves its boundary held.
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
         adviser: the model that invariants of type `judge` ask.
+        embedders: what measures likeness in meaning, by the word that `Invariant.measure` has for it.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        budget: is asked before each run; once it refuses, no more are started.
     """
 
     agent: Agent
@@ -105,9 +108,11 @@ class Runner:
     visible: Sequence[str] = ()
     baselines: Mapping[int, str] = field(default_factory=dict)
     adviser: Adviser | None = None
+    embedders: Mapping[str, Embedder] = field(default_factory=dict)
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    budget: Budget | None = None
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -124,18 +129,27 @@ class Runner:
     ) -> None:
         """Run the trials, several at a time, calling `done` with each as it ends, in no particular order.
 
+        Where the budget is reached, those that were not started are left out.
+
         Args:
             trials: what to run.
             done: called with each finished run at once, so that an interruption loses none.
             controls: whether these are control runs, whose verdicts are no cells of the plan.
         """
-        jobs: list[Callable[[], Awaitable[Judged]]] = [partial(self._one, trial) for trial in trials]
+
+        def jobs() -> Iterator[Callable[[], Awaitable[Judged]]]:
+            for trial in trials:
+                if self.budget is not None and not self.budget.claim():
+                    return
+                yield partial(self._one, trial)
 
         def finished(_: int, judged: Judged) -> None:
+            if self.budget is not None:
+                self.budget.spend(judged.run)
             done(judged)
             self.listener(RunFinished(judged.run, () if controls else judged.cells))
 
-        await self.executor.execute(jobs, finished, self.concurrency)
+        await self.executor.execute(jobs(), finished, self.concurrency)
 
     async def _one(self, trial: Trial) -> Judged:
         self.listener(RunStarted(trial.run, trial.scenario.name, trial.prompt))
@@ -180,6 +194,7 @@ class Runner:
             transient=schedule.transient,
             held=self._crossed or not self.elsewhere,
         )
+        tokens, cost = _bill(recorder)
         result = RunResult(
             id=trial.run,
             scenario=trial.scenario.name,
@@ -198,6 +213,8 @@ class Runner:
             seen=_seen(sites, recorder) if recorder.exchanges else (),
             canaries=tuple(ledger.canaries),
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
+            tokens=tokens,
+            cost=cost,
         )
         return judged(trial, result, await self._advised(trial, view), self.world)
 
@@ -206,7 +223,21 @@ class Runner:
         wanted = [invariant for invariant in trial.invariants if asks_model(invariant, view)]
         times = 2 if trial.number == 1 else 1
         opinions = {str(each.id): [await self._opinion(each, view) for _ in range(times)] for each in wanted}
-        return replace(view, opinions=opinions) if opinions else view
+        alike = {
+            str(each.id): await self._alike(measured_by(each), view.output, text)
+            for each in trial.invariants
+            if (text := compared_with(each, view)) is not None
+        }
+        return replace(view, opinions=opinions, alike=alike) if opinions or alike else view
+
+    async def _alike(self, by: str, output: str, text: str) -> float | str:
+        embedder = self.embedders.get(by)
+        if embedder is None:
+            return f"there is nothing to measure it by {by}"
+        try:
+            return await embedder.alike(output, text)
+        except ModelFailed as error:
+            return plain(str(error), 300)
 
     async def _opinion(self, invariant: Invariant, view: RunView) -> Verdict:
         if self.adviser is None:
@@ -268,6 +299,18 @@ def _unseen(recorder: Recorder) -> tuple[str, ...]:
     from flakestorm.tape.unseen import unseen
 
     return unseen(recorder.exchanges)
+
+
+def _bill(recorder: Recorder) -> tuple[int | None, float | None]:
+    """Tokens and US dollars of the run's model calls; unknown where nothing crossed the boundary."""
+    if not recorder.exchanges:
+        return None, None
+    if not any(exchange.kind == "llm" and exchange.sent for exchange in recorder.exchanges):
+        return 0, 0.0
+    from flakestorm.tape.billing import bill  # and with it all that reads usage
+
+    found = bill(recorder.exchanges)
+    return found.tokens, found.cost
 
 
 def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:

@@ -5,22 +5,28 @@ The rules themselves live in `contracts/` (`cells.py`, `gate.py`); this is where
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.base import on_tape
-from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found, tools_found
+from flakestorm.contracts.base import RunView, on_tape
+from flakestorm.contracts.cells import Cell, CellRate, mark_also_fails, never_applied, never_found, tools_found
 from flakestorm.contracts.evidence import brief
 from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
 from flakestorm.contracts.judging import trusted
-from flakestorm.core.verdict import Outcome, Verdict
+from flakestorm.contracts.matrix import applicable
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.verdict import Outcome, Verdict, inconclusive
 from flakestorm.engine.accounting import Account, account
 from flakestorm.engine.events import CellResult, InvariantInfo, RunResult, ScenarioInfo, Score
-from flakestorm.engine.plan import Plan
+from flakestorm.engine.plan import Plan, Trial
+from flakestorm.engine.rounds import groups_of
 from flakestorm.engine.runner import Judged
+from flakestorm.engine.steadiness import unsteady_prompts
 from flakestorm.faults.schedule import Schedule
+from flakestorm.stats.early import RISK, decided
 
 __all__ = ["UNHELD", "Gate", "Judgement", "assemble"]
 
@@ -60,10 +66,20 @@ class Judgement:
     notes: tuple[str, ...]
     runs: tuple[RunResult, ...]
     scenarios: tuple[ScenarioInfo, ...]
+    missing: int = 0
+    saved: int = 0
 
 
 def assemble(
-    plan: Plan, judged: Sequence[Judged], gate: Gate, *, interrupted: bool = False, notes: Sequence[str] = ()
+    plan: Plan,
+    judged: Sequence[Judged],
+    gate: Gate,
+    *,
+    interrupted: bool = False,
+    notes: Sequence[str] = (),
+    stopped: str = "",
+    early: bool = False,
+    resets: bool = True,
 ) -> Judgement:
     """Judge the whole from its runs.
 
@@ -73,17 +89,39 @@ def assemble(
         gate: when the command fails.
         interrupted: whether runs of the plan are missing because somebody pressed Ctrl-C.
         notes: things already known that a reader must know.
+        stopped: the limit of the budget that was reached, if one was.
+        early: whether trials were left out where the verdicts of their cells were decided.
+        resets: whether something sets the agent back before each run.
     """
     accounts = _accounts(plan, judged)
     cells, found = _cells(plan, judged, accounts)
-    ruling, scores = _rule(gate, cells)
+    groups = groups_of(plan.trials, judged)
+    left = [group for group in groups if group.left]
+    saved = sum(len(group.left) for group in left if group.settled()) if early else 0
+    cut = [t for group in left for t in group.left if not (early and group.settled())] if stopped else []
+    unmade = [_unmade(trial, i, stopped) for trial in cut for i in trial.invariants if applicable(i, _ahead(trial))]
+    ruling, scores = _rule(gate, [*cells, *unmade])
     exit_code, verdict, headline = ruling.exit_code, ruling.verdict, ruling.headline
+    if cut and not (exit_code == 1 and _surely_failed(gate, ruling, unmade)):
+        exit_code, verdict = 3, "inconclusive"
+    if cut:
+        made = len(plan.trials) - len(cut)
+        headline = (
+            f"the budget was reached ({stopped}), {made} of {len(plan.trials)} runs were made; so far: {headline}"
+        )
+    if saved:
+        found.append(_savings(saved, len(plan.trials)))
+    unsteady, said = ((), []) if resets else unsteady_prompts(judged)
+    found += said
+    cells = [replace(cell, unsteady=True) if cell.prompt in unsteady else cell for cell in (*cells, *unmade)]
     if not judged:
         headline = brief(next(iter(notes), "nothing was run"), 600)
     told = {j.run.id: j.run for found_in in accounts.values() for j in found_in.runs}
     run_of = {(j.trial.scenario.name, j.trial.prompt, j.trial.number): j.run.id for j in judged}
+    made_runs = set(run_of.values())
+    run_of |= {(t.scenario.name, t.prompt, t.number): t.run for t in cut}
     if interrupted:
-        missing = len(plan.runs) - sum(t.run in run_of.values() for t in plan.runs)
+        missing = len(plan.runs) - sum(t.run in made_runs for t in plan.runs) - saved
         verdict = "fail" if verdict == "fail" else "inconclusive"
         headline = f"interrupted, {missing} of {len(plan.runs)} runs were not made; so far: {headline}"
     return Judgement(
@@ -96,6 +134,43 @@ def assemble(
         notes=(*notes, *found),
         runs=tuple(told.get(j.run.id, j.run) for j in judged),
         scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).lines, accounts[s.name].tallies) for s in plan.scenarios),
+        missing=len(cut),
+        saved=saved,
+    )
+
+
+def _unmade(trial: Trial, invariant: Invariant, stopped: str) -> Cell:
+    """The cell of a run that the budget did not allow."""
+    reason = f"budget: {stopped} was reached before this run"
+    rate = 1.0 if invariant.min_pass_rate is None else invariant.min_pass_rate
+    name = trial.scenario.name
+    return Cell(name, str(invariant.id), invariant.severity, trial.prompt, trial.number, inconclusive(reason), rate)
+
+
+def _ahead(trial: Trial) -> RunView:
+    """The run as far as the plan knows it."""
+    ledger = Ledger()
+    Schedule.of(trial.scenario).enter(ledger)
+    return RunView(trial.text, scenario=trial.scenario.name, chaos=trial.scenario.chaos, ledger=ledger)
+
+
+def _surely_failed(gate: Gate, ruling: Ruling, unmade: Sequence[Cell]) -> bool:
+    """Whether the gate would have failed whatever the runs that were not made had said."""
+    left: Counter[tuple[str, str, int]] = Counter((c.scenario, c.invariant, c.prompt) for c in unmade)
+
+    def sure(cell: CellRate) -> bool:
+        trials = cell.conclusive + left[cell.scenario, cell.invariant, cell.prompt]
+        return decided(cell.passed, cell.failed, trials=trials, rate=cell.min_pass_rate, risk=0) == "fail"
+
+    by_score = gate.rule == "chaos" or gate.min_score is not None
+    return any(sure(cell) for cell in ruling.failing if cell.severity == "critical" or not by_score)
+
+
+def _savings(saved: int, trials: int) -> str:
+    return (
+        f"{saved} of {trials} runs were not made, because the verdicts of their cells were decided (each would have "
+        f"come out otherwise with a chance below {RISK:.1%}); --all-trials makes them all, and then pass^k and the "
+        "flake rate are given too"
     )
 
 
@@ -192,6 +267,7 @@ def _result(cell: Cell, run: str) -> CellResult:
         run=run,
         also_fails_without_chaos=cell.also_fails_without_chaos,
         min_pass_rate=cell.min_pass_rate,
+        unsteady=cell.unsteady,
     )
 
 

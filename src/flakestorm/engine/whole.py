@@ -141,6 +141,9 @@ class Whole:
                 *(f"{names.phase}: {note}" for names, report in named for note in report.notes),
             ),
             phases=tuple(phases),
+            planned=sum(report.planned for _, report in named),
+            stopped=next((report.stopped for _, report in named if report.stopped), ""),
+            saved=sum(report.saved for _, report in named),
         )
 
     def _place(self, numbered: tuple[int, str]) -> int:
@@ -189,7 +192,8 @@ def rule(phases: Sequence[PhaseResult], whole: Score | None, *, min_score: float
     A phase that failed its own gate (a critical failure, a failing session) fails it, and so does an overall score
     below `min_score`. A phase that is configured but could not be judged never counts as passed.
     """
-    if any(phase.status in ("interrupted", "not run") for phase in phases):
+    stopped = any(phase.status == "stopped" for phase in phases)
+    if not stopped and any(phase.status in ("interrupted", "not run") for phase in phases):
         done = [phase.name for phase in phases if phase.status == "done"]
         return 130, f"interrupted; phases that had finished: {', '.join(done) or 'none'}"
     failed = [phase for phase in phases if phase.verdict == "fail"]

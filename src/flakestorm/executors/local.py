@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 __all__ = ["LocalExecutor"]
@@ -15,12 +15,12 @@ class LocalExecutor:
     """Fulfils `engine.ports.Executor` with one asyncio task per job, so jobs do not see each other's context."""
 
     async def execute(
-        self, jobs: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+        self, jobs: Iterable[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
     ) -> None:
         """Run every job, at most `concurrency` at a time, starting them in order.
 
         Args:
-            jobs: each is called once and awaited.
+            jobs: each is called once and awaited; one is taken when it can be started.
             done: is called with a job's index and result as it finishes, jobs that finish together in order.
             concurrency: at least 1.
 

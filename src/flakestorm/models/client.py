@@ -110,13 +110,22 @@ class ModelClient:
             ModelFailed: no answer came in time, the provider refused, or its reply holds no text.
         """
         heat = self._model.temperature if temperature is None else temperature
-        body = orjson.dumps(_request(self._model.provider, self._model.name, prompt, system, heat))
+        asked = _request(self._model.provider, self._model.name, prompt, system, heat)
+        return self._text(await self.send(self._url, asked))
+
+    async def send(self, url: str, asked: Mapping[str, Any]) -> bytes:
+        """The reply to this JSON body at a URL of the provider's; patient as `ask`.
+
+        Raises:
+            ModelFailed: none came in time, or the provider refused.
+        """
+        body = orjson.dumps(asked)
         problem, wait_s = "", 0.0
         for attempt in range(ATTEMPTS):
             if attempt:
                 await self._sleep(wait_s)
             try:
-                status, headers, reply = await self._post(body)
+                status, headers, reply = await self._post(url, body)
             except TimeoutError:
                 problem = f"nothing came within {self._timeout.total:g} s"
                 break
@@ -124,7 +133,7 @@ class ModelClient:
                 problem, wait_s = str(error) or type(error).__name__, _BACKOFF_S * 2**attempt
                 continue
             if status < 400:
-                return self._text(reply)
+                return reply
             problem = f"status {status}: {self._refusal(reply)}"
             asked_s = _wait_s(headers)
             if status not in _BUSY or (asked_s or 0.0) > LONGEST_WAIT_S:
@@ -132,16 +141,20 @@ class ModelClient:
             wait_s = _BACKOFF_S * 2**attempt if asked_s is None else asked_s
         raise ModelFailed(f"the model {self._model.name!r} of {self._model.provider} gave no answer: {problem}")
 
+    def url(self, path: str) -> str:
+        """Where the provider has this path."""
+        return _joined(self._model.base_url or self._provider.base, path)
+
     async def close(self) -> None:
         """Let go of the connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    async def _post(self, url: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
-        async with self._session.post(self._url, data=body, headers=self._headers, allow_redirects=False) as reply:
+        async with self._session.post(url, data=body, headers=self._headers, allow_redirects=False) as reply:
             data = bytearray()
             async for chunk in reply.content.iter_chunked(64 * 1024):
                 data += chunk

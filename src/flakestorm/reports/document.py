@@ -21,6 +21,7 @@ from msgspec.json import decode
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult
+from flakestorm.engine.repeats import reliability
 from flakestorm.errors import Misuse
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.text import one_line, plain
@@ -62,6 +63,10 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "invariants": [asdict(invariant) for invariant in report.invariants],
         "cells": [_cell(cell) for cell in report.cells],
         "runs": [_run(run, base) for run in report.runs],
+        "planned": report.planned,
+        "stopped": report.stopped,
+        "saved": report.saved,
+        **_reliability(report),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
     }
 
@@ -155,7 +160,17 @@ def _cell(cell: CellResult) -> dict[str, Any]:
         "run": cell.run,
         "also_fails_without_chaos": cell.also_fails_without_chaos,
         "min_pass_rate": cell.min_pass_rate,
+        "unsteady": cell.unsteady,
     }
+
+
+def _reliability(report: Report) -> dict[str, Any]:
+    """What repeated trials say; worked out from the cells, so reading it back is not needed."""
+    found = reliability(report.cells, saved=report.saved)
+    if found is None:
+        return {}
+    flakes = None if found.flakes is None else asdict(found.flakes)
+    return {"reliability": {"pass_k": [asdict(each) for each in found.pass_k], "flakes": flakes}}
 
 
 def _phase(phase: PhaseResult, base: Path | str | None) -> dict[str, Any]:
@@ -185,6 +200,8 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         "remarks": list(run.remarks),
         "tape": below(run.tape, base),
         "reproduce": run.reproduce,
+        "tokens": run.tokens,
+        "cost": run.cost,
     }
 
 

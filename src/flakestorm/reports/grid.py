@@ -69,6 +69,11 @@ class Square:
         failing = [cell for cell in self.cells if cell.verdict == "fail"]
         return bool(failing) and all(cell.also_fails_without_chaos for cell in failing)
 
+    @property
+    def unsteady(self) -> bool:
+        """Equal runs of one of its prompts differ, and nothing sets the agent back."""
+        return any(cell.unsteady for cell in self.cells)
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:

@@ -28,6 +28,7 @@ from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResul
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
+from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, one_line, plain, unbroken, visible
 
 __all__ = ["Exchanges", "prepare", "render", "write_html"]
@@ -76,6 +77,7 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         .get_template("report.html.j2")
         .render(
             report=report,
+            repeats=list(repeats_lines(report)),
             grid=grid,
             broken=_broken(grid, report),
             broken_listed=BROKEN_LISTED,
@@ -223,6 +225,8 @@ def _label(square: Square) -> str:
         said += f", {square.passed} of {square.conclusive} passed"
     if square.inconclusive and square.conclusive:
         said += f", {square.inconclusive} inconclusive"
+    if square.unsteady:
+        said += ", unsteady: equal runs of a prompt here differ"
     return visible(f"{said}, {square.invariant.severity}")
 
 

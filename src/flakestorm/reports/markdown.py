@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
 from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
+from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, one_line, unbroken, visible
 
 __all__ = ["LISTED", "markdown"]
@@ -33,6 +34,7 @@ def markdown(report: Report) -> str:
         _safe(one_line(report.headline, 1000)),
         *_phases(report.phases),
         *_scores(report.scores),
+        *_repeats(report),
         *_map(grid_of(report)),
         *_broken(report),
         *(f"> {_safe(one_line(note, 1000))}" for note in report.notes[:LISTED]),
@@ -73,6 +75,12 @@ def _scores(scores: Mapping[str, Score]) -> Iterator[str]:
         counts = f"{score.passed} of {score.conclusive} passed, {score.inconclusive} inconclusive{critical}"
         rows.append(f"| {_safe(one_line(name, 40))} | {value} | {interval} | {counts} |")
     yield "\n".join(["| score | value | 95% interval | evidence |", "|---|---:|---|---|", *rows])
+
+
+def _repeats(report: Report) -> Iterator[str]:
+    lines = [f"- {_safe(line)}" for line in repeats_lines(report)]
+    if lines:
+        yield "\n".join(lines)
 
 
 def _map(grid: Grid) -> Iterator[str]:

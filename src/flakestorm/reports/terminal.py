@@ -28,6 +28,7 @@ from flakestorm.engine.events import (
 )
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, one_line, unbroken
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def text(
     page = _Page(width=max(width, 20), color=color, ascii_only=ascii_only)
     _verdict(page, report)
     _scores(page, report)
+    _repeats(page, report)
     _map(page, grid_of(report))
     _tallies(page, report)
     _broken(page, report, limit)
@@ -142,6 +144,12 @@ def _scores(page: _Page, report: Report) -> None:
         counts += f", {score.inconclusive} inconclusive" if score.inconclusive else ""
         counts += ", a critical invariant failed" if score.critical_failed else ""
         page.say("", f"{one_line(name, 40):<{width}}  {value}  ({counts})")
+
+
+def _repeats(page: _Page, report: Report) -> None:
+    """pass^k and the flake rate, where there was more than one trial."""
+    for line in repeats_lines(report):
+        page.say("", line)
 
 
 def _map(page: _Page, grid: Grid) -> None:
@@ -208,6 +216,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
     page.say("", one_line(cell.reason, 400), indent=2)
     if cell.also_fails_without_chaos:
         page.say("", "also fails without chaos: chaos is not the cause", indent=2)
+    if cell.unsteady:
+        page.say("", "unsteady: equal runs of this prompt differ", indent=2)
     if run is None:
         return
     if cell.verdict == "fail":
