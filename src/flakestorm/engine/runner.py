@@ -148,7 +148,13 @@ class Runner:
         given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
         clock = Clock(self.world.monotonic, skips=self.world.skips)
-        recorder = Recorder(path, clock=clock.now, ledger=ledger, header=self._header(trial, given))
+        recorder = Recorder(
+            path,
+            clock=clock.now,
+            ledger=ledger,
+            header=self._header(trial, given),
+            reached=None if self.boundary.draws is None else lambda at_ms: line.reach(at_ms),
+        )
 
         def stages() -> Interceptor:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
@@ -236,6 +242,7 @@ class Runner:
             "seed": self.seed,
             "input": given,
             **({} if given == trial.text else {"original": trial.text}),
+            **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
         }
 

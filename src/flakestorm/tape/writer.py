@@ -43,6 +43,8 @@ class Recorder:
         clock: seconds on a clock that never goes back; the run begins now.
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
+        reached: is told of each boundary event before the agent is: the milliseconds of the run at which a call came,
+            and at which its reply began or it failed.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
 
     Raises:
@@ -57,7 +59,9 @@ class Recorder:
         ledger: Ledger,
         header: Mapping[str, Any],
         keep: bool = True,
+        reached: Callable[[float], None] | None = None,
     ) -> None:
+        self._reached = reached
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
@@ -104,6 +108,7 @@ class Recorder:
             if self._said is None:
                 self._all.append(exchange)
             self._open[site] = at
+        self.reached(exchange.t_ms)
         return at
 
     def inner(self, call: Call) -> Flow | Call:
@@ -150,6 +155,8 @@ class Recorder:
             if self._open.pop(exchange.site, None) is None:
                 return  # the run was over before this exchange was
             exchange.duration_ms = int((self.now_ms() - exchange.t_ms) * 1000 + 0.5) / 1000
+            if not exchange.reply.at_ms:
+                self.reached(exchange.t_ms + exchange.duration_ms)
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]
                 exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
@@ -163,6 +170,11 @@ class Recorder:
                 self._said.add(exchange)
             if self._file is not None:
                 self._file.append(to_line(exchange))
+
+    def reached(self, at_ms: float) -> None:
+        """A boundary event happened then."""
+        if self._reached is not None:
+            self._reached(at_ms)
 
     def now_ms(self) -> float:
         """Milliseconds since the run began."""
@@ -190,7 +202,10 @@ class _Open(Watching, Tap):
 
     def chunk(self, data: bytes) -> None:
         self._into.chunks.append(data)
-        self._into.at_ms.append(self._recorder.now_ms())
+        at_ms = self._recorder.now_ms()
+        self._into.at_ms.append(at_ms)
+        if len(self._into.at_ms) == 1:
+            self._recorder.reached(at_ms)
 
     def end(self, error: BaseException | None) -> None:
         _ended(self._into, error)
