@@ -108,7 +108,7 @@ class Hub:
 
     def line(self, run: str, pipeline: Interceptor, clock: Clock | None = None) -> Crossing:
         """Open the crossing of one run; `clock` is its time."""
-        return _Line(run, pipeline, clock, self._hold, self._seams, self.drawing(run))
+        return _Line(run, pipeline, clock, self.hold, self._seams, self.drawing(run))
 
     def drawing(self, run: str) -> Drawing | None:
         """The virtual draws of a run, whose line may still be to be opened; None where draws are real."""
@@ -118,8 +118,9 @@ class Hub:
 
         return self._drawing.setdefault(run, Drawing(self.draws, live=not self._replaying))
 
-    def _hold(self) -> None:
-        """Put the in-process seams in, once."""
+    def hold(self) -> None:
+        """Put the in-process seams in, once. The first line entered does so; what an agent imports before that has its
+        names replaced, but keeps the methods that it took from their classes (`default_factory=datetime.now`)."""
         if self._installed:
             return
         with self._installing:

@@ -93,13 +93,13 @@ class Crossing:
         if self.draws is not None:
             self.draws.reach(at_ms)
 
-    def led(self, call: Callable[P, T]) -> Callable[P, T]:
-        """This call, to be made in a thread that the agent starts now: its draws are its own."""
+    def led(self, call: Callable[P, T], kind: str) -> Callable[P, T]:
+        """This call, to be made in a `thread`, or as a `job`, that the agent starts now: its draws are its own."""
         if self.draws is None:
             return call
         from importlib import import_module
 
-        led: Any = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call)
+        led: Any = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call, kind)
         return led  # type: ignore[no-any-return]
 
     def seen(self) -> None:

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
+    "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
@@ -41,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 LATER = frozenset({
-    "blame", "certificate", "compare", "diff", "doctor", "explore", "fork", "record", "replay", "scan", "shrink",
+    "blame", "certificate", "compare", "diff", "explore", "fork", "record", "replay", "scan", "shrink",
     "verify-tape", "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""

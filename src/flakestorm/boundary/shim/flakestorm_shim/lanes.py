@@ -1,9 +1,9 @@
 """What an agent draws: one run's seed and clock, and its lanes.
 
 A lane is one concurrent thread or task of the agent. Each has streams of its own, so that what it draws depends on
-nothing but the seed and on where it was started: the second task that the first thread started draws the same values
-however the others are scheduled. Lanes are therefore named by descent (`0`, `0.2`, `0.2.1`), when they are started and
-not when they first draw.
+nothing but the seed and on where it was started: the second task of the first thread draws the same values however the
+others are scheduled. Lanes are therefore named by descent (`0`, `0.thread1`, `0.thread1.task2`), when they are started
+and not when they first draw, and each kind is counted by itself: it is chance whether a pool starts one more thread.
 
 The clock stands still between boundary events: two reads with no event between them give the same moment, in every
 run. Only who reads it some hundred times at one standstill is waiting for it, and sees it creep.
@@ -90,18 +90,17 @@ class Lane:
         label: its name, by descent.
     """
 
-    __slots__ = ("_children", "_random", "_turns", "heir", "label", "run")
+    __slots__ = ("_random", "_turns", "heir", "label", "run")
 
     def __init__(self, run: Run, label: str) -> None:
         self.run, self.label = run, label
         self.heir: Lane | None = None
-        self._children = count(1)
         self._turns: dict[str, Any] = {}
         self._random: Any = None
 
-    def child(self) -> Lane:
-        """The lane of a thread or task that this one starts now."""
-        return Lane(self.run, f"{self.label}.{next(self._children)}")
+    def child(self, kind: str) -> Lane:
+        """The lane of a `thread`, `job` or `task` that this one starts now."""
+        return Lane(self.run, f"{self.label}.{kind}{self.turn(kind) + 1}")
 
     def take(self, kind: str, size: int) -> bytes:
         """The next bytes of a stream of this lane.
@@ -181,12 +180,17 @@ def settle(lane: Lane) -> None:
     _lane.set(lane)
 
 
-def after(call: Callable[..., Any]) -> Callable[..., Any]:
-    """This call, to be made on a new lane that the caller starts now; the call itself where nothing is virtual."""
+def after(call: Callable[..., Any], kind: str) -> Callable[..., Any]:
+    """This call, to be made on a new lane that the caller starts now; the call itself where nothing is virtual.
+
+    Args:
+        call: the call.
+        kind: `thread` or `job`.
+    """
     lane = here()
     if lane is None:
         return call
-    child = lane.child()
+    child = lane.child(kind)
 
     def led(*args: Any, **kwargs: Any) -> Any:
         return inside(child, call, *args, **kwargs)

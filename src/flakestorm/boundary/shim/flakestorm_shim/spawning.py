@@ -24,7 +24,7 @@ def on_threads(module: Any) -> None:
             own = vars(self)
             if here() is None or "run" in own:
                 return original(self)  # type: ignore[no-any-return]
-            led = after(self.run)
+            led = after(self.run, "thread")
 
             def run() -> None:
                 del self.run  # or the thread would keep itself alive
@@ -49,7 +49,7 @@ def on_pool(module: Any) -> None:
     def submitting(original: Any) -> Any:
         @functools.wraps(original)
         def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return original(self, after(fn), *args, **kwargs)
+            return original(self, after(fn, "job"), *args, **kwargs)
 
         return submit
 
@@ -65,7 +65,7 @@ def on_loop(loop: Any) -> None:
             lane = here()
             if lane is None:
                 return original(self, coro, **kwargs)
-            child, context = lane.child(), kwargs.get("context")
+            child, context = lane.child("task"), kwargs.get("context")
             if context is None:  # the task copies the context it is made in
                 return inside(child, original, self, coro, **kwargs)
             with suppress(RuntimeError):  # where it is the current one, the two share a lane, as they share all else
