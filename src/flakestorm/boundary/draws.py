@@ -45,7 +45,7 @@ def fresh() -> Draws:
 class Drawing:
     """The virtual draws of one run, and where its clock stands.
 
-    The clock goes from boundary event to boundary event: `reach` is told of the live ones. On replay, `recall` is told
+    The clock goes from reply to reply: `reach` is told of the live ones. On replay, `recall` is told
     when they happened in the recorded run, and the live ones do not count, until `go_live`.
 
     Args:
@@ -58,6 +58,7 @@ class Drawing:
         self._elapsed_us, self._ahead_us = 0, 0
         self._dial: Dial | None = None
         self._run: Any = None
+        self._lane_in: Any = None
 
     @property
     def elapsed_ms(self) -> float:
@@ -69,16 +70,16 @@ class Drawing:
         """What the functions in this process draw from (`lanes.Run`)."""
         if self._run is None:
             lanes = import_module(f"{_SHIM}.lanes")
-            self._run = lanes.Run(self.draws.seed, self.draws.epoch_ms, lambda: self._elapsed_us)
+            self._run, self._lane_in = lanes.Run(self.draws.seed, self.draws.epoch_ms, _unknown), lanes.lane_in
         return self._run
 
     def reach(self, at_ms: float) -> None:
-        """Something crosses the boundary, at this time of the run."""
+        """A reply begins, or fails to come, at this time of the run."""
         if self._live:
             self._go(int(at_ms * 1000) + self._ahead_us)
 
     def recall(self, at_ms: float) -> None:
-        """Something crosses the boundary that did so at this time of the recorded run."""
+        """A reply begins, or fails to come, that did so at this time of the recorded run."""
         self._go(int(at_ms * 1000))
 
     def go_live(self, at_ms: float) -> None:
@@ -92,10 +93,17 @@ class Drawing:
             dial.begin(self.draws, self._elapsed_us)
 
     def _go(self, elapsed_us: int) -> None:
+        if self._run is not None:  # the agent is in this process, and calls come on its lanes
+            self._lane_in(self._run).reach(elapsed_us)
         if elapsed_us > self._elapsed_us:
             self._elapsed_us = elapsed_us
             if self._dial is not None:
                 self._dial.show(elapsed_us)
+
+
+def _unknown() -> int:
+    """What happens on other lanes is nothing to an agent in this process."""
+    return 0
 
 
 class Dial:

@@ -89,7 +89,7 @@ class Crossing:
         return self._stages(call)
 
     def reach(self, at_ms: float) -> None:
-        """Something crosses the boundary, at this time of the run: a virtual clock goes on to there."""
+        """A reply begins, or fails to come, at this time of the run: a virtual clock goes on to there."""
         if self.draws is not None:
             self.draws.reach(at_ms)
 

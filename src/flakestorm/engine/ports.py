@@ -39,7 +39,7 @@ class Line(Protocol):
         ...
 
     def reach(self, at_ms: float) -> None:
-        """Something crosses the boundary, at this time of the run; the agent's clock, where it is virtual, follows."""
+        """A reply begins, or fails to come, at this time of the run; the agent's clock, where virtual, follows."""
         ...
 
     def active(self) -> AbstractContextManager[None]:

@@ -21,7 +21,7 @@ def rehearsal(exchanges: Iterable[Exchange], recall: Callable[[float], None]) ->
 
     Args:
         exchanges: what was recorded.
-        recall: is told when, in the recorded run, a call came and its reply began, in milliseconds.
+        recall: is told when, in the recorded run, each reply began or failed to come, in milliseconds.
     """
     known = {exchange.site: exchange for exchange in exchanges}
 
@@ -30,7 +30,6 @@ def rehearsal(exchanges: Iterable[Exchange], recall: Callable[[float], None]) ->
         if exchange is None:
             raise CallFailed("refused", f"nothing was recorded at {call.site}")
         reply = exchange.reply
-        recall(exchange.t_ms)
         recall(reply.at_ms[0] if reply.at_ms else exchange.t_ms + exchange.duration_ms)
         if not reply.status:
             raise CallFailed("timeout" if "timeout" in (reply.error or "").lower() else "reset", reply.error or "")

@@ -43,8 +43,7 @@ class Recorder:
         clock: seconds on a clock that never goes back; the run begins now.
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
-        reached: is told of each boundary event before the agent is: the milliseconds of the run at which a call came,
-            and at which its reply began or it failed.
+        reached: is told, before the agent is, at which millisecond of the run a reply began or failed to come.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
 
     Raises:
@@ -108,7 +107,6 @@ class Recorder:
             if self._said is None:
                 self._all.append(exchange)
             self._open[site] = at
-        self.reached(exchange.t_ms)
         return at
 
     def inner(self, call: Call) -> Flow | Call:
@@ -172,7 +170,7 @@ class Recorder:
                 self._file.append(to_line(exchange))
 
     def reached(self, at_ms: float) -> None:
-        """A boundary event happened then."""
+        """A reply began then, or failed to come."""
         if self._reached is not None:
             self._reached(at_ms)
 

@@ -122,7 +122,7 @@ def on_uuid(module: Any) -> None:
                 lane = here()
                 if lane is None:
                     return original(node, clock_seq)
-                stamp = lane.run.now_us() * 10 + _SINCE_1582 + lane.turn("uuid1")
+                stamp = lane.now_us() * 10 + _SINCE_1582 + lane.turn("uuid1")
                 seq = lane.number("uuid", 14) if clock_seq is None else clock_seq & 0x3FFF
                 node = lane.number("uuid", 48) | 1 << 40 if node is None else node
                 return make(int=_laid_out(stamp, version) | 1 << 63 | seq << 48 | node)
@@ -138,7 +138,7 @@ def on_uuid(module: Any) -> None:
             if lane is None:
                 return original()
             turn = lane.turn("uuid7")  # in order within one moment
-            high = lane.run.now_us() // 1000 << 16 | 7 << 12 | turn >> 30 & 0xFFF
+            high = lane.now_us() // 1000 << 16 | 7 << 12 | turn >> 30 & 0xFFF
             return make(int=high << 64 | 1 << 63 | (turn & 0x3FFFFFFF) << 32 | lane.number("uuid", 32))
 
         return uuid7

@@ -6,7 +6,9 @@ others are scheduled. Lanes are therefore named by descent (`0`, `0.thread1`, `0
 and not when they first draw, and each kind is counted by itself: it is chance whether a pool starts one more thread.
 
 The clock stands still between boundary events: two reads with no event between them give the same moment, in every
-run. Only who reads it some hundred times at one standstill is waiting for it, and sees it creep.
+run. Only who reads it some hundred times at one standstill is waiting for it, and sees it creep. Each lane has a clock
+of its own, which begins at that of who started it and, when it ends, sets that one on: so what happens on other lanes
+meanwhile, in whatever order, is seen only by who has waited for it.
 
 This module serves launched agents and, imported by flakestorm itself, agents in its own process.
 """
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["CREEP_US", "PATIENT_READS", "Lane", "Run", "after", "here", "inside", "run_here", "settle", "take_from"]
+__all__ = ["CREEP_US", "PATIENT_READS", "Lane", "Run", "after", "here", "inside", "lane_in", "settle", "take_from"]
 
 PATIENT_READS = 300
 """How often the clock can be read at one standstill before it creeps."""
@@ -41,37 +43,19 @@ class Run:
     Args:
         seed: any integer.
         epoch_ms: where the clock stands at first, in milliseconds since 1970.
-        place: gives microseconds from there to the last boundary event.
+        place: gives microseconds from there to the last boundary event on any lane, where those of one are not known.
         process: which of the run's processes this is.
     """
 
-    __slots__ = ("_adopted", "_elapsed_us", "_place", "_reads", "epoch_us", "key", "root", "seeded")
+    __slots__ = ("_adopted", "epoch_us", "key", "place", "root", "seeded")
 
     def __init__(self, seed: int, epoch_ms: int, place: Callable[[], int], process: int = 0) -> None:
         self.key = blake2b(f"{seed}/{process}".encode()).digest()
-        self.epoch_us, self._place = epoch_ms * 1000, place
-        self._elapsed_us, self._reads = 0, 0
+        self.epoch_us, self.place = epoch_ms * 1000, place
         self._adopted = count(1)
         self.seeded: Any = None
         """The agent's own generator, once it has seeded the global one: it asked for one stream, and gets it."""
         self.root = Lane(self, "0")
-
-    def now_us(self) -> int:
-        """The moment it is, in microseconds since 1970."""
-        at = self._place()
-        if at > self._elapsed_us:
-            self._elapsed_us, self._reads = at, 0
-        else:
-            self._reads += 1
-            if self._reads > PATIENT_READS:
-                self._elapsed_us += CREEP_US
-        return self.epoch_us + self._elapsed_us
-
-    def reach(self, moment_us: int) -> None:
-        """Somebody has slept until then."""
-        elapsed = moment_us - self.epoch_us
-        if elapsed > self._elapsed_us:
-            self._elapsed_us, self._reads = elapsed, 0
 
     def adopt(self, lane: Lane | None) -> Lane:
         """The lane of this run for who is in none, or still in one of a run before."""
@@ -88,19 +72,37 @@ class Lane:
     Args:
         run: the run it belongs to.
         label: its name, by descent.
+        elapsed_us: how far its clock has come.
     """
 
-    __slots__ = ("_random", "_turns", "heir", "label", "run")
+    __slots__ = ("_random", "_reads", "_turns", "elapsed_us", "heir", "label", "run")
 
-    def __init__(self, run: Run, label: str) -> None:
-        self.run, self.label = run, label
+    def __init__(self, run: Run, label: str, elapsed_us: int = 0) -> None:
+        self.run, self.label, self.elapsed_us = run, label, elapsed_us
+        self._reads = 0
         self.heir: Lane | None = None
         self._turns: dict[str, Any] = {}
         self._random: Any = None
 
     def child(self, kind: str) -> Lane:
         """The lane of a `thread`, `job` or `task` that this one starts now."""
-        return Lane(self.run, f"{self.label}.{kind}{self.turn(kind) + 1}")
+        return Lane(self.run, f"{self.label}.{kind}{self.turn(kind) + 1}", self.elapsed_us)
+
+    def now_us(self) -> int:
+        """The moment it is, in microseconds since 1970."""
+        at = self.run.place()
+        if at > self.elapsed_us:
+            self.elapsed_us, self._reads = at, 0
+        else:
+            self._reads += 1
+            if self._reads > PATIENT_READS:
+                self.elapsed_us += CREEP_US
+        return self.run.epoch_us + self.elapsed_us
+
+    def reach(self, elapsed_us: int) -> None:
+        """Its clock has come so far: something happened on it, it has slept, or one that it started has ended."""
+        if elapsed_us > self.elapsed_us:
+            self.elapsed_us, self._reads = elapsed_us, 0
 
     def take(self, kind: str, size: int) -> bytes:
         """The next bytes of a stream of this lane.
@@ -152,16 +154,14 @@ def take_from(source: Callable[[], Run | None]) -> None:
     _source = source
 
 
-def run_here() -> Run | None:
-    """The caller's run."""
-    return _source()
-
-
 def here() -> Lane | None:
     """The caller's lane."""
     run = _source()
-    if run is None:
-        return None
+    return None if run is None else lane_in(run)
+
+
+def lane_in(run: Run) -> Lane:
+    """The caller's lane in a run that it is known to belong to."""
     lane = _lane.get()
     return lane if lane is not None and lane.run is run else run.adopt(lane)
 
@@ -193,6 +193,9 @@ def after(call: Callable[..., Any], kind: str) -> Callable[..., Any]:
     child = lane.child(kind)
 
     def led(*args: Any, **kwargs: Any) -> Any:
-        return inside(child, call, *args, **kwargs)
+        try:
+            return inside(child, call, *args, **kwargs)
+        finally:
+            lane.reach(child.elapsed_us)
 
     return led

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import sys
 
-from .lanes import run_here
+from .lanes import here
 from .replacing import replace
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -42,35 +42,35 @@ def on_datetime(module: Any) -> None:
     def now(original: Any) -> Any:
         def now(cls: Any, tz: Any = None) -> Any:
             """Return the current date and time; `tz` is a time zone."""
-            run = run_here()
-            return original.__get__(None, cls)(tz) if run is None else at(cls, run.now_us(), tz)
+            lane = here()
+            return original.__get__(None, cls)(tz) if lane is None else at(cls, lane.now_us(), tz)
 
         return classmethod(now)
 
     def utcnow(original: Any) -> Any:
         def utcnow(cls: Any) -> Any:
             """Return the current UTC date and time, without a time zone."""
-            run = run_here()
-            if run is None:
+            lane = here()
+            if lane is None:
                 return original.__get__(None, cls)()
             if sys.version_info >= (3, 12):
                 import warnings
 
                 text = "datetime.datetime.utcnow() is deprecated; use datetime.datetime.now(datetime.UTC)"
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
-            return at(cls, run.now_us(), utc).replace(tzinfo=None)
+            return at(cls, lane.now_us(), utc).replace(tzinfo=None)
 
         return classmethod(utcnow)
 
     def today(original: Any) -> Any:
         def today(cls: Any) -> Any:
             """Return the current date, or for a datetime the current date and time."""
-            run = run_here()
-            if run is None:
+            lane = here()
+            if lane is None:
                 return original.__get__(None, cls)()
             if issubclass(cls, datetime_class):
-                return at(cls, run.now_us(), None)
-            return cls.fromtimestamp(run.now_us() / 1e6)
+                return at(cls, lane.now_us(), None)
+            return cls.fromtimestamp(lane.now_us() / 1e6)
 
         return classmethod(today)
 
@@ -85,12 +85,12 @@ def on_asyncio(module: Any) -> None:
     def sleeping(original: Any) -> Any:
         @functools.wraps(original)
         async def sleep(delay: Any, *args: Any, **kwargs: Any) -> Any:
-            run = run_here()
-            if run is None or delay <= 0:
+            lane = here()
+            if lane is None or delay <= 0:
                 return await original(delay, *args, **kwargs)
-            until_us = run.now_us() + int(delay * 1e6)
+            until_us = lane.now_us() - lane.run.epoch_us + int(delay * 1e6)
             result = await original(delay, *args, **kwargs)
-            run.reach(until_us)
+            lane.reach(until_us)
             return result
 
         return sleep
@@ -104,8 +104,8 @@ def _reading(form: Callable[[int], Any]) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def read() -> Any:
-            run = run_here()
-            return original() if run is None else form(run.now_us())
+            lane = here()
+            return original() if lane is None else form(lane.now_us())
 
         return read
 
@@ -117,8 +117,8 @@ def _converting(original: Any) -> Any:
 
     @functools.wraps(original)
     def convert(secs: Any = None) -> Any:
-        run = run_here() if secs is None else None
-        return original(secs) if run is None else original(run.now_us() / 1e6)
+        lane = here() if secs is None else None
+        return original(secs) if lane is None else original(lane.now_us() / 1e6)
 
     return convert
 
@@ -129,7 +129,7 @@ def _formatting(module: Any, words: int) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def form(*args: Any) -> Any:
-            if len(args) == words and run_here() is not None:
+            if len(args) == words and here() is not None:
                 return original(*args, module.localtime())
             return original(*args)
 
@@ -142,8 +142,8 @@ def _of_clock(realtime: Any, form: Callable[[int], Any]) -> Callable[[Any], Any]
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def read(clock: Any) -> Any:
-            run = run_here() if clock == realtime else None
-            return original(clock) if run is None else form(run.now_us())
+            lane = here() if clock == realtime else None
+            return original(clock) if lane is None else form(lane.now_us())
 
         return read
 
@@ -153,10 +153,11 @@ def _of_clock(realtime: Any, form: Callable[[int], Any]) -> Callable[[Any], Any]
 def _sleeping(original: Any) -> Any:
     @functools.wraps(original)
     def sleep(seconds: Any) -> None:
-        run = run_here()
-        until_us = None if run is None else run.now_us()
+        lane = here()
+        if lane is None:
+            return original(seconds)  # type: ignore[no-any-return]
+        begin_us = lane.now_us() - lane.run.epoch_us
         original(seconds)
-        if run is not None and until_us is not None:
-            run.reach(until_us + int(seconds * 1e6))
+        return lane.reach(begin_us + int(seconds * 1e6))
 
     return sleep

@@ -67,10 +67,13 @@ def on_loop(loop: Any) -> None:
                 return original(self, coro, **kwargs)
             child, context = lane.child("task"), kwargs.get("context")
             if context is None:  # the task copies the context it is made in
-                return inside(child, original, self, coro, **kwargs)
-            with suppress(RuntimeError):  # where it is the current one, the two share a lane, as they share all else
-                context.run(settle, child)
-            return original(self, coro, **kwargs)
+                task = inside(child, original, self, coro, **kwargs)
+            else:
+                with suppress(RuntimeError):  # where it is the current one, the two share a lane, as all else
+                    context.run(settle, child)
+                task = original(self, coro, **kwargs)
+            task.add_done_callback(lambda _: lane.reach(child.elapsed_us))
+            return task
 
         return create_task
 
