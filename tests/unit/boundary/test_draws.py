@@ -63,8 +63,8 @@ def drawn() -> list[object]:
         tuple(time.localtime()), tuple(time.gmtime()), time.clock_gettime(time.CLOCK_REALTIME),
         datetime.datetime.now(), datetime.datetime.now(datetime.UTC), datetime.datetime.today(), datetime.date.today(),
         uuid.uuid1(), uuid.uuid4(), random.random(), taken_over(), random.choice(range(10**9)),
-        random.Random().random(), random.SystemRandom().random(), random.getrandbits(64), random.sample(range(10**6), 3), random.randbytes(4),
-        os.urandom(8), secrets.token_hex(), secrets.token_urlsafe(), secrets.randbelow(10**9),
+        random.Random().random(), random.SystemRandom().random(), random.getrandbits(64),
+        random.sample(range(10**6), 3), random.randbytes(4), os.urandom(8), secrets.token_hex(), secrets.token_urlsafe(), secrets.randbelow(10**9),
     ]  # fmt: skip
 
 

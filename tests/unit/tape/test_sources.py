@@ -46,15 +46,17 @@ def test_the_look_of_a_difference_names_its_source(one: str, two: str, where: st
 
 def test_equal_runs_have_no_differences() -> None:
     run = [asked(1, {"a": 1, "b": [1, 2]}), asked(2, {"q": "x"})]
-    again = [asked(1, {"b": [1, 2], "a": 1}, headers=(("Date", "today"), ("Content-Length", "9"))), asked(2, {"q": "x"})]
+    noise = (("Date", "today"), ("Content-Length", "9"))
+    again = [asked(1, {"b": [1, 2], "a": 1}, headers=noise), asked(2, {"q": "x"})]
     assert compare(run, again, ("said", "said")) == []
 
 
 def test_the_smallest_part_is_named() -> None:
-    (found,) = compare(
-        [asked(1, {"messages": [{"role": "user", "content": "pid 1"}, {"role": "user", "content": "x" * 500 + "one"}]})],
-        [asked(1, {"messages": [{"role": "user", "content": "pid 1"}, {"role": "user", "content": "x" * 500 + "two"}]})],
-    )
+    def saying(text: str) -> Exchange:
+        said = {"role": "user", "content": "x" * 500 + text}
+        return asked(1, {"messages": [{"role": "user", "content": "pid 1"}, said]})
+
+    (found,) = compare([saying("one")], [saying("two")])
     assert (found.site, found.where) == ("tool/search#1", "messages[1].content")
     assert found.recorded == f"...{'x' * 40}one"
 
