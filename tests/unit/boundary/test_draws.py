@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,8 @@ def drawn() -> list[object]:
         datetime.datetime.now(), datetime.datetime.now(datetime.UTC), datetime.datetime.today(), datetime.date.today(),
         uuid.uuid1(), uuid.uuid4(), random.random(), taken_over(), random.choice(range(10**9)),
         random.Random().random(), random.SystemRandom().random(), random.getrandbits(64),
-        random.sample(range(10**6), 3), random.randbytes(4), os.urandom(8), secrets.token_hex(), secrets.token_urlsafe(), secrets.randbelow(10**9),
+        random.sample(range(10**6), 3), random.randbytes(4), os.urandom(8),
+        secrets.token_hex(), secrets.token_urlsafe(), secrets.randbelow(10**9),
     ]  # fmt: skip
 
 
@@ -306,6 +308,17 @@ def test_a_dial_says_where_the_clock_is() -> None:
     assert not Path(path).exists()
 
 
+def interpreter(version: str) -> str:
+    """A Python of this version, or the test is skipped."""
+    if sys.version_info[:2] == tuple(map(int, version.split("."))):
+        return sys.executable
+    found = shutil.which(f"python{version}")
+    env = {**os.environ, "PYENV_VERSION": version}
+    if found is None or subprocess.run([found, "-c", ""], env=env, capture_output=True, check=False).returncode:
+        pytest.skip(f"there is no Python {version} on this machine")
+    return found
+
+
 async def launched(draws: Draws | None, up: Upstream, *words: str) -> list[bytes]:
     """The bodies of what the drawing agent asked, and its output; its clock is moved by nothing but itself."""
     hub, watch = Hub(environ={}, draws=draws, replaying=True), Watch()
@@ -335,13 +348,15 @@ async def test_a_launched_program_draws_the_same_with_the_same_draws() -> None:
     assert json.loads(real[0])["time"] > 1_780_000_000
 
 
-async def test_what_is_drawn_here_and_in_a_launched_program_is_the_same() -> None:
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+async def test_what_is_drawn_here_and_in_a_launched_program_is_the_same(version: str) -> None:
+    python = interpreter(version)
     code = "import uuid, random, secrets, time; print(uuid.uuid4(), random.random(), secrets.token_hex(4), time.time())"
     dial = Dial(DRAWS)
     env = clean_env({**dial.variables, "FLAKESTORM_GATEWAY": "http://127.0.0.1:9/r/T"})
-    env["PYTHONPATH"] = str(Path(virtual.__file__).parent / "shim")
+    env |= {"PYTHONPATH": str(Path(virtual.__file__).parent / "shim"), "PYENV_VERSION": version}
     done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
+        subprocess.run, [python, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
     )
     dial.close()
     here = within(lambda: f"{uuid.uuid4()} {random.random()} {secrets.token_hex(4)} {time.time()}")
