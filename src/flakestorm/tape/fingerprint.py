@@ -35,7 +35,7 @@ _SILENT = frozenset(
     "accept-encoding accept-language age alt-svc authority baggage connection content-encoding content-length cookie "
     "date expect forwarded host http2-settings idempotency-key keep-alive max-forwards mcp-session-id origin "
     "proxy-authorization proxy-connection referer sentry-trace te trailer traceparent tracestate transfer-encoding "
-    "upgrade user-agent via x-amz-content-sha256 x-amz-date x-cloud-trace-context".split()
+    "upgrade user-agent via amz-sdk-request x-amz-content-sha256 x-amz-date x-cloud-trace-context".split()
 )
 _SILENT_PARTS = re.compile(
     r"stainless|request-?id|correlation-?id|trace-?id|span-?id|idempotency|user-agent|api-client|invocation-id"

@@ -162,7 +162,8 @@ class Matcher:
         if row is not None and all(entry.used for entry in row.all):
             last = row.all[-1]
             return Match("extra", last, (f"the tape has this request {len(row.all)} times, and all were answered",))
-        waiting = [entry for entry in self.entries if not entry.used]
+        unused = [entry for entry in self.entries if not entry.used]
+        waiting = [entry for entry in unused if not entry.blamed] or unused
         if not waiting:
             return Match("extra", None, ("every recorded request was answered already",))
         skeleton = asked.skeleton
