@@ -3,6 +3,10 @@
     import flakestorm
     report = flakestorm.load("flakestorm.yaml").contract()
 
+    with flakestorm.record("booking.tape"):
+        book("a flight to Oslo")
+    flakestorm.replay("booking.tape", lambda: book("a flight to Oslo"))
+
 The engine is imported when it is first asked for, so that `import flakestorm` costs next to nothing.
 """
 
@@ -14,15 +18,21 @@ from flakestorm.version import __version__
 
 if TYPE_CHECKING:
     from flakestorm.api import Options, Project, load
+    from flakestorm.api.recording import record
+    from flakestorm.api.replaying import replay
     from flakestorm.engine.events import Report
+    from flakestorm.errors import TapeMismatch
 
-__all__ = ["Options", "Project", "Report", "__version__", "load"]
+__all__ = ["Options", "Project", "Report", "TapeMismatch", "__version__", "load", "record", "replay"]
 
 _HOMES = {
     "Options": "flakestorm.api",
     "Project": "flakestorm.api",
     "Report": "flakestorm.engine.events",
+    "TapeMismatch": "flakestorm.errors",
     "load": "flakestorm.api",
+    "record": "flakestorm.api.recording",
+    "replay": "flakestorm.api.replaying",
 }
 
 

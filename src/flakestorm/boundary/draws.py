@@ -16,7 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from flakestorm.boundary.session import current
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.draws import Draws
 
-__all__ = ["VARIABLE", "Dial", "Drawing", "fresh", "install", "uninstall"]
+__all__ = ["VARIABLE", "Dial", "Drawing", "fresh", "held", "install", "uninstall"]
 
 VARIABLE = "FLAKESTORM_DRAWS"
 """Environment variable that tells the shim `SEED:EPOCH_MS:FILE`."""
@@ -176,6 +177,16 @@ def uninstall() -> None:
         _installs -= 1
         if _installs == 0:
             import_module(f"{_SHIM}.replacing").put_back()
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """While entered, what draws is replaced."""
+    install()
+    try:
+        yield
+    finally:
+        uninstall()
 
 
 _CARRIED = ("threading", "concurrent.futures.thread")

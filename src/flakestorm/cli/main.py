@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
+    "record": ("record:record", "Run a program or the configured agent, and record its calls on a tape."),
+    "verify-tape": ("verify_tape:verify_tape", "Replay a tape and prove that the agent does the same again."),
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
@@ -42,8 +44,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 LATER = frozenset({
-    "blame", "certificate", "compare", "diff", "explore", "fork", "record", "replay", "scan", "shrink",
-    "verify-tape", "view",
+    "blame", "certificate", "compare", "diff", "explore", "fork", "replay", "scan", "shrink",
+    "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""
 

@@ -91,6 +91,7 @@ class Runner:
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        facts: more for the first line of every tape.
     """
 
     agent: Agent
@@ -108,6 +109,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    facts: Mapping[str, object] = field(default_factory=dict)
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -161,6 +163,7 @@ class Runner:
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
             further = self.within(trial)
+            further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 
         pipeline = _later(stages) if stage is None else stages()
@@ -244,6 +247,7 @@ class Runner:
             **({} if given == trial.text else {"original": trial.text}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
+            **self.facts,
         }
 
 
