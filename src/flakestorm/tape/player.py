@@ -22,7 +22,7 @@ from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.match import Entry, Match, Matcher
 from flakestorm.tape.serving import failure, served
 
-__all__ = ["MISMATCH", "Player", "Played", "as_recorded"]
+__all__ = ["MISMATCH", "Played", "Player", "as_recorded"]
 
 MISMATCH = "tape_mismatch"
 """The type of the error that an agent gets where the tape has no answer. Its status, 400, is one no SDK retries."""
@@ -61,9 +61,7 @@ class Played:
 
 def as_recorded(call: Call) -> Request:
     """A call as a tape tells it: without its secrets."""
-    return Request(
-        call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body
-    )
+    return Request(call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body)
 
 
 class Player:
