@@ -1,4 +1,4 @@
-"""`record` and `verify-tape` as a stranger uses them: whatever an agent does otherwise is told, and nothing goes out."""
+"""`record` and `verify-tape` as a stranger uses them: what an agent does otherwise is told, and nothing goes out."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from flakestorm.core.call import Headers
@@ -69,7 +69,8 @@ Edit = tuple[str, Any]
 """What was done, and the edited body."""
 
 VOLATILE = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|(?:call|toolu|msg|resp|fc|rs)_\w+|chatcmpl-\S+|srvtoolu_\w+"
+    r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*"
+    r"|(?:call|toolu|srvtoolu|msg|resp|fc|rs)_\w+|chatcmpl-\S+"
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
 _VERB = re.compile(r"\b(?:is|are|should|can|must|will|do|does)\b")
@@ -152,6 +153,3 @@ def _with(body: Any, path: tuple[Any, ...], value: Any) -> Any:
         return value
     at[path[-1]] = value
     return changed
-
-
-Plant = Callable[[], str]

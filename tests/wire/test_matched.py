@@ -66,7 +66,7 @@ def test_no_edit_that_means_something_is_taken_for_the_recorded_request() -> Non
             if outcome(one, other) not in ("diverged", "extra"):
                 taken.append(f"{recorded.id}: {what}")
     assert not taken, f"{len(taken)} of {tried.total()}: {taken[:10]}"
-    assert tried.total() > 6000, tried
+    assert tried.total() > 5000, tried
 
 
 def test_method_path_key_model_and_behaviour_headers_mean_something() -> None:
@@ -90,12 +90,19 @@ def test_edits_that_mean_nothing_are_accepted() -> None:
     tried, refused = 0, []
     for recorded, body in bodies():
         one = taped(recorded)
-        newer = (*one.headers, ("x-stainless-package-version", "9.9"), ("Idempotency-Key", "abc"), ("X-Request-Id", "q"))
+        newer = (
+            *one.headers,
+            ("x-stainless-package-version", "9.9"),
+            ("Idempotency-Key", "abc"),
+            ("X-Request-Id", "q"),
+        )
         edits = [*benign_edits(body), ("newer sdk", one.body)]
         for what, edited in edits:
             other = Request.of(replace(one, body=edited))
             if what == "newer sdk":
-                other = other._replace(headers=tuple((k, "z/9") if k.lower() == "user-agent" else (k, v) for k, v in newer))
+                other = other._replace(
+                    headers=tuple((k, "z/9") if k.lower() == "user-agent" else (k, v) for k, v in newer)
+                )
             tried += 1
             if outcome(one, other) in ("diverged", "extra"):
                 refused.append(f"{recorded.id}: {what}")

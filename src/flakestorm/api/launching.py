@@ -67,9 +67,7 @@ def demand(argv: Sequence[str], cwd: Path) -> None:
         raise Misuse(f"there is no program {argv[0]!r}, neither on PATH nor in {cwd}")
 
 
-async def launch(
-    argv: Sequence[str], *, cwd: Path, line: Crossing, stdin: bytes | None, quiet: bool = False
-) -> Ran:
+async def launch(argv: Sequence[str], *, cwd: Path, line: Crossing, stdin: bytes | None, quiet: bool = False) -> Ran:
     """Run a command whose calls cross on this line.
 
     Args:

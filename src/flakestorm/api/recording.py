@@ -47,7 +47,10 @@ class Recording:
 
 @contextmanager
 def record(
-    path: str | Path, *, input: str | None = None, tools: Mapping[str, str] | None = None  # noqa: A002 - SPEC's word
+    path: str | Path,
+    *,
+    input: str | None = None,  # noqa: A002 - SPEC's word
+    tools: Mapping[str, str] | None = None,
 ) -> Iterator[Recording]:
     """While entered, the calls of this context, and of threads and tasks started in it, are recorded.
 

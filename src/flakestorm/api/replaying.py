@@ -124,9 +124,7 @@ def _run(work: Any) -> Any:
     return work
 
 
-async def _awaited(
-    work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]
-) -> Any:
+async def _awaited(work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Any:
     with _judged(loaded, player, tools) as done:
         return done(await work())
 

@@ -85,7 +85,7 @@ def verify(
         told, digest = _command(loaded, player, argv, recorded, tools)
     else:
         told, digest = _agent(loaded, player, project, recorded)
-    outcomes = Counter(played.match.outcome for played in player.played)
+    outcomes: Counter[str] = Counter(played.match.outcome for played in player.played)
     differences = [*player.problems, *player.missing(), *told]
     return Verified(len(loaded.matcher.entries), outcomes, differences, (loaded.footer.digest, digest))
 

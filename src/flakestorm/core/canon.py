@@ -74,7 +74,7 @@ def number(value: int | Decimal) -> str:
         return "0"
     exponent += len(text) - len(short)
     minus, point = "-" if sign else "", len(short) + exponent
-    if 0 <= exponent and point <= _POSITIONAL:
+    if exponent >= 0 and point <= _POSITIONAL:
         return f"{minus}{short}{'0' * exponent}"
     if exponent < 0 < point:
         return f"{minus}{short[:point]}.{short[point:]}"

@@ -32,10 +32,15 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 _SILENT = frozenset(
-    "accept-encoding accept-language age alt-svc authority baggage connection content-encoding content-length cookie "
-    "date expect forwarded host http2-settings idempotency-key keep-alive max-forwards mcp-session-id origin "
-    "proxy-authorization proxy-connection referer sentry-trace te trailer traceparent tracestate transfer-encoding "
-    "upgrade user-agent via amz-sdk-request x-amz-content-sha256 x-amz-date x-cloud-trace-context".split()
+    word
+    for words in (
+        "accept-encoding accept-language age alt-svc authority baggage connection content-encoding content-length",
+        "cookie date expect forwarded host http2-settings idempotency-key keep-alive max-forwards mcp-session-id",
+        "origin proxy-authorization proxy-connection referer sentry-trace te trailer traceparent tracestate",
+        "transfer-encoding upgrade user-agent via amz-sdk-request x-amz-content-sha256 x-amz-date",
+        "x-cloud-trace-context",
+    )
+    for word in words.split()
 )
 _SILENT_PARTS = re.compile(
     r"stainless|request-?id|correlation-?id|trace-?id|span-?id|idempotency|user-agent|api-client|invocation-id"
@@ -102,9 +107,7 @@ class Asked:
         shape = "\0".join(f"{name}:{len(group)}" for name, group in parts).encode("utf-8", "surrogatepass")
         tokens = [token for part in (head, *every) if part.tokens for token in part.tokens]
         self.canonical = _digest(head.canonical, shape, b"".join([part.canonical for part in every]))
-        self.renamed = _digest(
-            head.renamed, shape, b"".join([part.renamed for part in every]), *_numbered(tokens)
-        )
+        self.renamed = _digest(head.renamed, shape, b"".join([part.renamed for part in every]), *_numbered(tokens))
 
     @property
     def skeleton(self) -> bytes:
@@ -223,7 +226,8 @@ def _credential(headers: Headers) -> str:
     held = sorted(
         f"{name.lower()}={value}"
         for name, value in headers
-        if is_secret_header(name) and name.lower() not in ("cookie", "set-cookie", "proxy-authorization")
+        if is_secret_header(name)
+        and name.lower() not in ("cookie", "set-cookie", "proxy-authorization")
         # a signature over date and body differs from request to request; who signs does not show
         and not (name.lower() == "authorization" and "x-amz-date" in names)
         and name.lower() not in ("x-amz-security-token", "x-amz-signature")
@@ -235,7 +239,9 @@ def _numbered(tokens: Sequence[Token]) -> Iterator[bytes]:
     """The order of first appearance: what is equal has the same number. Times have none: two looks at one clock may
     fall into one second in one run and into two in the other."""
     numbers: dict[str, int] = {}
-    yield b",".join([b"-" if t.is_time or t.kind == "rpc" else b"%d" % numbers.setdefault(t.text, len(numbers)) for t in tokens])
+    yield b",".join(
+        [b"-" if t.is_time or t.kind == "rpc" else b"%d" % numbers.setdefault(t.text, len(numbers)) for t in tokens]
+    )
 
 
 def _opened(value: object) -> object:
@@ -269,9 +275,9 @@ def _role(raw: bytes) -> bytes:
     if not isinstance(value, dict):
         return b"-"
     words = [str(value.get("role") or value.get("type") or "-")]
-    for call in value.get("tool_calls") or ():
-        if isinstance(call, dict) and isinstance(call.get("function"), dict):
-            words.append(str(call["function"].get("name")))
+    calls = value.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    words += [str(function.get("name")) for function in functions if isinstance(function, dict)]
     return ",".join(words).encode("utf-8", "surrogatepass")
 
 

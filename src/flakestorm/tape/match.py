@@ -1,13 +1,14 @@
 """Which recorded exchange answers a request, or why none does.
 
 A request finds the recorded ones with its fingerprint by one look into a table, exact ones first, and takes the next
-that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any. What is renamed must be
-so consistently: over the whole run one volatile token stands for one, and what a recorded reply brought into the run
-(it was served as recorded) stands for itself.
+that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any. What is renamed
+must be so consistently: over the whole run one volatile token stands for one, and what a recorded reply brought into
+the run (it was served as recorded) stands for itself.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -294,4 +295,5 @@ def _rpc(old: Asked, new: Asked) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\0", "'") if "\0" in text else text
+    """With each mark as `<kind>`."""
+    return re.sub("\0(\\w+)\0", r"<\1>", text)

@@ -61,9 +61,7 @@ class Played:
 
 def as_recorded(call: Call) -> Request:
     """A call as a tape tells it: without its secrets."""
-    return Request(
-        call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body
-    )
+    return Request(call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body)
 
 
 class Player:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any, Literal
 
 import orjson
@@ -93,31 +95,29 @@ class _Broken(_Chunks):
 
 def _renamed(chunks: list[bytes], renames: Renames) -> list[bytes]:
     """The pieces with their tokens renamed; a token that is split between pieces goes to the first of them."""
-    text = b"".join(chunks).decode("utf-8", "surrogateescape")
+    body = b"".join(chunks)
+    text = body.decode("utf-8", "surrogateescape")
     changes = renames(text)
     if not changes:
         return chunks
-    if not text.isascii():  # the pieces are bytes
-        at = [0]
-        for char in text:
-            at.append(at[-1] + len(char.encode("utf-8", "surrogateescape")))
-        changes = [(at[begin], at[end], new) for begin, end, new in changes]
-    out: list[bytes] = []
-    begin = 0
-    waiting = iter([*changes, (1 << 62, 1 << 62, "")])
-    change = next(waiting)
-    for chunk in chunks:
-        end, at, piece = begin + len(chunk), begin, b""
-        while change[0] < end:
-            if change[0] >= begin:
-                piece += chunk[at - begin : change[0] - begin] + change[2].encode()
-            at = min(end, change[1])
-            if change[1] > end:
-                break
-            change = next(waiting)
-        out.append(piece + chunk[at - begin :])
-        begin = end
-    return out
+    ends = list(accumulate(map(len, chunks)))
+    out = [bytearray() for _ in chunks]
+
+    def keep(begin: int, end: int) -> None:
+        while begin < end:
+            at = bisect_right(ends, begin)
+            upto = min(end, ends[at])
+            out[at] += body[begin:upto]
+            begin = upto
+
+    done = said = 0  # in bytes, and in characters
+    for begin, end, new in changes:
+        begins = done + len(text[said:begin].encode("utf-8", "surrogateescape"))
+        keep(done, begins)
+        out[bisect_right(ends, begins)] += new.encode()
+        done, said = begins + len(text[begin:end].encode("utf-8", "surrogateescape")), end
+    keep(done, len(body))
+    return [bytes(piece) for piece in out]
 
 
 def _numbered(chunks: list[bytes], rpc: Mapping[str, str]) -> list[bytes]:

@@ -83,18 +83,20 @@ _TOKEN = re.compile(
     | (?P<id>(?:call|toolu|srvtoolu|msg|resp|fc|rs)_[A-Za-z0-9]{{8,}} | chatcmpl-[A-Za-z0-9-]{{8,}})
     | (?<=/)(?P<path>tmp[a-z0-9_]{{8}} | tmp\.[A-Za-z0-9]{{6,12}})
     | (?<=/)(?P<pytest>pytest-\d+)(?=/)
-    | (?:(?<=127\.0\.0\.1:)|(?<=localhost:)|(?<=\[::1\]:))(?P<port>\d{{2,5}})
+    | (?:(?<=127\.0\.0\.1:)|(?<=localhost:)|(?<=\[::1\]:))(?P<port>\d{{1,5}})
     | (?<![.\-])(?P<epoch>\d{{19}}|\d{{16}}|\d{{13}}|\d{{10}}(?:\.\d{{1,9}})?)(?!\.\d)
     )(?![0-9A-Za-z])""",
     re.VERBOSE,
 )
-_MAYBE = re.compile(r"\d\d|_[A-Za-z0-9]{8}|tmp")
+_MAYBE = re.compile(r"\d\d|:\d|_[A-Za-z0-9]{8}|tmp")
 _ID_FIELDS = frozenset(
-    "requestid clientrequestid idempotencykey traceid spanid correlationid nonce invocationid".split()
+    ("requestid", "clientrequestid", "idempotencykey", "traceid", "spanid", "correlationid", "nonce", "invocationid")
 )
 _TIME_FIELDS = frozenset(
-    "created createdat timestamp timestampms ts now currenttime currentdatetime sentat requestedat generatedat issuedat "
-    "startedat updatedat iat nbf".split()
+    (
+        *("created", "createdat", "timestamp", "timestampms", "ts", "now", "currenttime", "currentdatetime", "sentat"),
+        *("requestedat", "generatedat", "issuedat", "startedat", "updatedat", "iat", "nbf"),
+    )
 )
 _CUE = re.compile(r"(?i)\b(?:now|current(?:ly)?|today|timestamp|generated|as of|local time|utc time)\b[^\n]{0,40}$")
 
