@@ -132,8 +132,9 @@ class Player:
 
     def _reply(self, match: Match) -> Reply | CallFailed:
         entry = match.entry
-        if entry is not None:
-            self.recall(entry.reply.at_ms[0] if entry.reply.at_ms else entry.end_ms)
+        heard_ms = None if entry is None else entry.reply.heard_ms(entry.end_ms)
+        if heard_ms is not None:
+            self.recall(heard_ms)
         if entry is None or not entry.reply.status:
             return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
         reply = served(entry.reply, self._matcher.heard, match.rpc)

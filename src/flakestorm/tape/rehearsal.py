@@ -30,7 +30,9 @@ def rehearsal(exchanges: Iterable[Exchange], recall: Callable[[float], None]) ->
         if exchange is None:
             raise CallFailed("refused", f"nothing was recorded at {call.site}")
         reply = exchange.reply
-        recall(reply.at_ms[0] if reply.at_ms else exchange.t_ms + exchange.duration_ms)
+        heard_ms = reply.heard_ms(exchange.t_ms + exchange.duration_ms)
+        if heard_ms is not None:
+            recall(heard_ms)
         if not reply.status:
             raise CallFailed("timeout" if "timeout" in (reply.error or "").lower() else "reset", reply.error or "")
         return _again(reply)

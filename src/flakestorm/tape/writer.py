@@ -164,7 +164,7 @@ class Recorder:
             if self._open.pop(exchange.site, None) is None:
                 return  # the run was over before this exchange was
             exchange.duration_ms = int((self.now_ms() - exchange.t_ms) * 1000 + 0.5) / 1000
-            if not exchange.reply.at_ms:
+            if not exchange.reply.status:
                 self.reached(exchange.t_ms + exchange.duration_ms)
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]

@@ -48,6 +48,12 @@ def test_a_failure_is_a_failure_again(error: str, how: str) -> None:
     assert moments == [7]
 
 
+def test_a_reply_without_a_body_says_no_time() -> None:
+    moments: list[float] = []
+    assert ask(Recorded(204), moments.append).status == 204
+    assert moments == []
+
+
 def test_what_was_not_recorded_never_goes_to_the_world() -> None:
     with pytest.raises(CallFailed, match="nothing was recorded at tool/search#2"):
         ask(Recorded(200), site=Site("tool", "search", 2))
