@@ -114,7 +114,7 @@ class Asked:
         """Where it goes, who speaks, which tools are called, and the last thing said."""
         said: list[bytes] = []
         for name, group in self.parts:
-            if len(group) > 1 or name in ("messages", "input", "contents"):
+            if len(group) > 1 or name in ("messages[]", "input[]", "contents[]", "input", "prompt"):
                 said += (name.encode("utf-8", "surrogatepass"), b"/".join(_role(part.raw) for part in group))
                 said.append(group[-1].renamed if group else b"")
         family = re.sub(r"[-@:]\d.*", "", self.hard[1])

@@ -45,7 +45,16 @@ def project(tmp_path, request):
 
 
 def test_the_exported_names() -> None:
-    assert flakestorm.__all__ == ["Options", "Project", "Report", "__version__", "load"]
+    assert flakestorm.__all__ == [
+        "Options",
+        "Project",
+        "Report",
+        "TapeMismatch",
+        "__version__",
+        "load",
+        "record",
+        "replay",
+    ]
     assert all(getattr(flakestorm, name) for name in flakestorm.__all__)
     assert dir(flakestorm) == sorted(flakestorm.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
