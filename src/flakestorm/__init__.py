@@ -3,6 +3,10 @@
     import flakestorm
     report = flakestorm.load("flakestorm.yaml").contract()
 
+    with flakestorm.record("booking.tape"):
+        book("a flight to Oslo")
+    flakestorm.replay("booking.tape", lambda: book("a flight to Oslo"))
+
 The engine is imported when it is first asked for, so that `import flakestorm` costs next to nothing.
 """
 
@@ -14,9 +18,24 @@ from flakestorm.version import __version__
 
 if TYPE_CHECKING:
     from flakestorm.api import Comparison, Options, Project, Terms, compare, load
+    from flakestorm.api.recording import record
+    from flakestorm.api.replaying import replay
     from flakestorm.engine.events import Report
+    from flakestorm.errors import TapeMismatch
 
-__all__ = ["Comparison", "Options", "Project", "Report", "Terms", "__version__", "compare", "load"]
+__all__ = [
+    "Comparison",
+    "Options",
+    "Project",
+    "Report",
+    "TapeMismatch",
+    "Terms",
+    "__version__",
+    "compare",
+    "load",
+    "record",
+    "replay",
+]
 
 _HOMES = {
     "Comparison": "flakestorm.api",
@@ -25,7 +44,10 @@ _HOMES = {
     "Report": "flakestorm.engine.events",
     "Terms": "flakestorm.api",
     "compare": "flakestorm.api",
+    "TapeMismatch": "flakestorm.errors",
     "load": "flakestorm.api",
+    "record": "flakestorm.api.recording",
+    "replay": "flakestorm.api.replaying",
 }
 
 

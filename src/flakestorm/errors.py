@@ -8,6 +8,7 @@ The first question a reader has is *whose fault is it*, so that is how the tree 
     │   ├── StageError          an interceptor broke the pipeline's rules; names file and line
     │   └── MissingExtra        a feature needs an optional dependency; names the extra
     ├── TapeError               the tape disagrees
+    │   ├── TapeMismatch        a replay is not what was recorded; names the nearest entry
     │   └── TapeDamaged         a tape cannot be read: not a tape, cut short, edited, too new
     └── WorldFailed             the world failed
         ├── AgentUnreachable    the agent under test could not be started or reached
@@ -21,6 +22,7 @@ exception its own HTTP client would have raised.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -35,6 +37,7 @@ __all__ = [
     "StageError",
     "TapeDamaged",
     "TapeError",
+    "TapeMismatch",
     "WorldFailed",
 ]
 
@@ -90,6 +93,18 @@ class TapeError(FlakestormError):
 
 class TapeDamaged(TapeError):
     """A tape cannot be read: it is not a tape, was cut short or edited, or is of a newer format."""
+
+
+class TapeMismatch(TapeError):
+    """A replay is not what was recorded.
+
+    Args:
+        problems: what differs, one line each, the first first.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("the replay is not what was recorded:\n" + "\n".join(f"  {line}" for line in self.problems))
 
 
 class WorldFailed(FlakestormError):

@@ -60,6 +60,7 @@ class Line:
 
 class Boundary:
     tools: tuple[str, ...] = ()
+    draws = None
 
     def line(self, run: str, pipeline: Interceptor, clock: Clock) -> Line:
         return Line(run, pipeline)

@@ -72,6 +72,7 @@ class FakeLine:
 class FakeBoundary:
     tools: Sequence[str] = ()
     borrowed = ""
+    draws = None
 
     def tool(self, name: str, function: Callable[..., object], *, pairs: bool = False) -> None:
         raise AssertionError("no functions are held here")

@@ -21,6 +21,7 @@ from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
+from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.campaign import Campaign
@@ -168,6 +169,8 @@ async def runner_of(
     model = judges_by(config, invariants)
     adviser = _client(model) if model is not None else None
     embedders = embedders_of(config, invariants)
+    if hub.draws is not None and config.agent.type not in ("http", "command"):
+        hub.hold()  # before the agent is imported
     try:
         yield Runner(
             agent=agent,
@@ -266,9 +269,14 @@ def embedders_of(config: Config, invariants: Iterable[Invariant]) -> dict[str, E
     return found
 
 
-def hub_of(config: Config) -> Hub:
-    """The boundary of this project's agent; a standing gateway is looked for here and beside the config."""
-    return Hub(stores=(STORE, Path(config.folder, STORE)))
+def hub_of(config: Config, draws: Draws | None = None, *, replaying: bool = False) -> Hub:
+    """The boundary of this project's agent; a standing gateway is looked for here and beside the config.
+
+    Args:
+        config: the project's.
+        draws, replaying: see `Hub`.
+    """
+    return Hub(stores=(STORE, Path(config.folder, STORE)), draws=draws, replaying=replaying)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -13,6 +13,7 @@ from flakestorm.boundary.outward import outward_of
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.providers import variables
 from flakestorm.boundary.session import Crossing
+from flakestorm.core.draws import Draws
 from flakestorm.engine.ports import Line
 from flakestorm.errors import Misuse
 
@@ -63,16 +64,21 @@ class Channel:
     def close(self) -> None:
         """The instance is gone; its token is no longer served."""
         self._gateway.dismiss(self._passage)
+        if self._passage.dial is not None:
+            self._passage.dial.close()
 
 
-def open_channel(gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, str]) -> Channel:
+def open_channel(
+    gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, str], draws: Draws | None = None
+) -> Channel:
     """A channel for an instance that will be launched with the variables of `env` over those of `caller`.
 
     Its `env` holds: the providers' base-URL variables; HTTP_PROXY and HTTPS_PROXY in both spellings (ALL_PROXY where it
     was set), and NODE_USE_ENV_PROXY; NO_PROXY and no_proxy, empty, because an exemption would hide calls (an empty
     value takes a variable back); where TLS is intercepted, the variables by which clients find whom to trust;
     FLAKESTORM_RUN and FLAKESTORM_GATEWAY; every FLAKESTORM_MCP_<NAME> that names a server, which is wrapped or
-    re-pointed; and PYTHONPATH with the shim in front of what was there.
+    re-pointed; and PYTHONPATH with the shim in front of what was there. With `draws`, also FLAKESTORM_DRAWS, and
+    PYTHONHASHSEED where it says nothing yet.
 
     Raises:
         Misuse: a base-URL variable holds no usable URL, or a server's command line cannot be split into words.
@@ -100,4 +106,11 @@ def open_channel(gateway: Gateway, env: Mapping[str, str], caller: Mapping[str, 
     given["FLAKESTORM_GATEWAY"] = gateway.url(passage)
     before = env.get("PYTHONPATH", caller.get("PYTHONPATH", ""))
     given["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SHIM), before)))
+    if draws is not None:
+        from flakestorm.boundary.draws import Dial
+
+        passage.dial = Dial(draws)
+        given.update(passage.dial.variables)
+        if env.get("PYTHONHASHSEED", caller.get("PYTHONHASHSEED", "random")) in ("", "random"):
+            given["PYTHONHASHSEED"] = draws.hash_seed
     return Channel(gateway, passage, given)

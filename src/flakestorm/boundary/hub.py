@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.clock import Clock
+from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 
 if TYPE_CHECKING:  # an HTTP server and its client: 0.1 s that agents in this process, or not launched, do without
     from flakestorm.boundary.census import Census
     from flakestorm.boundary.channel import Channel
+    from flakestorm.boundary.draws import Drawing
     from flakestorm.boundary.gateway import Gateway
     from flakestorm.boundary.lending import Loan
     from flakestorm.boundary.seams.functions import Held
@@ -40,8 +43,9 @@ class _Line(Crossing):
         clock: Clock | None,
         hold: Callable[[], None],
         seams: dict[str, int],
+        draws: Drawing | None,
     ) -> None:
-        super().__init__(run, pipeline, clock)
+        super().__init__(run, pipeline, clock, draws=draws)
         self._hold, self.seams = hold, seams
 
     @contextmanager
@@ -58,9 +62,19 @@ class Hub:
         environ: the caller's environment, which names the upstreams that an agent's own environment does not;
             `os.environ` when None.
         stores: folders in which a standing gateway may have been announced.
+        draws: every run's clock and random draws follow from these; None leaves them real.
+        replaying: the clocks go by what `recall` says, and not by what happens, until told to `go_live`.
     """
 
-    def __init__(self, *, environ: Mapping[str, str] | None = None, stores: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        stores: Sequence[Path] = (),
+        draws: Draws | None = None,
+        replaying: bool = False,
+    ) -> None:
+        self.draws, self._replaying = draws, replaying
         self._environ = os.environ if environ is None else environ
         self._stores = stores
         self._loans: list[tuple[Gateway, Loan]] = []
@@ -69,6 +83,7 @@ class Hub:
         self._gateway: Gateway | None = None
         self._starting = asyncio.Lock()  # the first instances are launched side by side, and share one gateway
         self._installed = False
+        self._drawing: WeakValueDictionary[str, Drawing] = WeakValueDictionary()
         self._installing = threading.Lock()  # a line may be entered in any thread
         self._tools: dict[str, list[Held]] = {}
         self._seams: dict[str, int] = {}  # of all lines; the ways of all passages too
@@ -93,10 +108,19 @@ class Hub:
 
     def line(self, run: str, pipeline: Interceptor, clock: Clock | None = None) -> Crossing:
         """Open the crossing of one run; `clock` is its time."""
-        return _Line(run, pipeline, clock, self._hold, self._seams)
+        return _Line(run, pipeline, clock, self.hold, self._seams, self.drawing(run))
 
-    def _hold(self) -> None:
-        """Put the in-process seams in, once."""
+    def drawing(self, run: str) -> Drawing | None:
+        """The virtual draws of a run, whose line may still be to be opened; None where draws are real."""
+        if self.draws is None:
+            return None
+        from flakestorm.boundary.draws import Drawing
+
+        return self._drawing.setdefault(run, Drawing(self.draws, live=not self._replaying))
+
+    def hold(self) -> None:
+        """Put the in-process seams in, once. The first line entered does so; what an agent imports before that has its
+        names replaced, but keeps the methods that it took from their classes (`default_factory=datetime.now`)."""
         if self._installed:
             return
         with self._installing:
@@ -104,6 +128,10 @@ class Hub:
                 from flakestorm.boundary import inprocess
 
                 inprocess.install()
+                if self.draws is not None:
+                    from flakestorm.boundary import draws
+
+                    draws.install()
                 self._installed = True
 
     async def gateway(self, port: int = 0) -> Gateway:
@@ -130,7 +158,7 @@ class Hub:
         """
         from flakestorm.boundary.channel import open_channel
 
-        return self._counted(open_channel(await self.gateway(), env, self._environ))
+        return self._counted(open_channel(await self.gateway(), env, self._environ, self.draws))
 
     def _counted(self, channel: Channel) -> Channel:
         from flakestorm.boundary.census import led
@@ -185,6 +213,10 @@ class Hub:
 
             self._installed = False
             inprocess.uninstall()
+            if self.draws is not None:
+                from flakestorm.boundary import draws
+
+                draws.uninstall()
         if self._gateway is not None:
             gateway, self._gateway = self._gateway, None
             await gateway.close()

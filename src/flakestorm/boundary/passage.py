@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from flakestorm.boundary.outward import Outward
 from flakestorm.boundary.providers import Upstreams
@@ -15,6 +15,9 @@ from flakestorm.core.call import Headers
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.errors import Misuse
+
+if TYPE_CHECKING:  # few runs have virtual draws
+    from flakestorm.boundary.draws import Dial, Drawing
 
 __all__ = ["Crosses", "Passage", "Posted"]
 
@@ -35,6 +38,9 @@ class Crosses(Protocol):
     @property
     def clock(self) -> Clock: ...
 
+    @property
+    def draws(self) -> Drawing | None: ...
+
 
 class Posted(Protocol):
     """What the gateway needs of an MCP session."""
@@ -50,6 +56,7 @@ class Passage:
         token: unguessable; part of every URL the instance is given.
         upstreams: where each provider's calls really go, by the provider's name.
         outward: how the world is reached on its behalf.
+        dial: tells its shim about virtual draws, where it has any.
 
     `ways` counts the calls on any line by the way they came in. `sessions` holds the agent's open MCP sessions of the
     HTTP+SSE transport, by the URL their requests are posted to.
@@ -58,6 +65,7 @@ class Passage:
     token: str
     upstreams: Upstreams = field(default_factory=dict)
     outward: Outward = field(default_factory=Outward)
+    dial: Dial | None = None
     ways: dict[str, int] = field(default_factory=dict)
     sessions: dict[str, Posted] = field(default_factory=dict, init=False)
     _line: Crosses | None = field(default=None, init=False)
@@ -86,10 +94,14 @@ class Passage:
                 "those calls are on no tape, and what they led to may be on this one's"
             )
         self._line, self._lanes, self._opened, self._served, self._late = line, {}, 0, True, 0
+        if line.draws is not None:
+            line.draws.show_on(self.dial)
         try:
             yield
         finally:
             self._line = None
+            if line.draws is not None:
+                line.draws.show_on(None)
 
     def enter(self, method: str) -> None:
         """A call begins, or a connection that can carry some (`TLS`)."""

@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from flakestorm.core.call import Call
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, Interceptor
+
+if TYPE_CHECKING:  # few runs have virtual draws
+    from flakestorm.boundary.draws import Drawing
 
 __all__ = ["Crossing", "carry", "crossing_in", "current", "outside", "step_in", "step_out"]
 
@@ -34,6 +37,7 @@ class Crossing:
         run: the run's id.
         pipeline: the chained stages every call of this run passes, outermost first.
         clock: the run's time; one of its own where none is given.
+        draws: the agent's clock and random draws, where they are virtual.
     """
 
     __slots__ = (
@@ -45,14 +49,17 @@ class Crossing:
         "_threads",
         "calls",
         "clock",
+        "draws",
         "loop",
         "remarks",
         "run",
         "seams",
     )
 
-    def __init__(self, run: str, pipeline: Interceptor, clock: Clock | None = None) -> None:
-        self.run, self._stages = run, pipeline
+    def __init__(
+        self, run: str, pipeline: Interceptor, clock: Clock | None = None, *, draws: Drawing | None = None
+    ) -> None:
+        self.run, self._stages, self.draws = run, pipeline, draws
         self.clock = Clock(time.monotonic) if clock is None else clock
         self.calls = 0
         """How many calls have crossed so far (at least; two threads may count as one)."""
@@ -80,6 +87,20 @@ class Crossing:
         """The stages, entered by one more call."""
         self.calls += 1
         return self._stages(call)
+
+    def reach(self, at_ms: float) -> None:
+        """A reply begins, or fails to come, at this time of the run: a virtual clock goes on to there."""
+        if self.draws is not None:
+            self.draws.reach(at_ms)
+
+    def led(self, call: Callable[P, T], kind: str) -> Callable[P, T]:
+        """This call, to be made in a `thread`, or as a `job`, that the agent starts now: its draws are its own."""
+        if self.draws is None:
+            return call
+        from importlib import import_module
+
+        led: Any = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call, kind)
+        return led  # type: ignore[no-any-return]
 
     def seen(self) -> None:
         """The agent is at work here: notes the event loop, if there is one."""

@@ -29,6 +29,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
+    "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
+    "record": ("record:record", "Run a program or the configured agent, and record its calls on a tape."),
+    "verify-tape": ("verify_tape:verify_tape", "Replay a tape and prove that the agent does the same again."),
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
@@ -41,10 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({
-    "blame", "certificate", "diff", "doctor", "explore", "fork", "record", "replay", "scan", "shrink",
-    "verify-tape", "view",
-})  # fmt: skip
+LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "replay", "scan", "shrink", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

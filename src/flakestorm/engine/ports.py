@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from flakestorm.core.answer import Answer
 from flakestorm.core.clock import Clock
+from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 
 __all__ = ["Adviser", "Agent", "Boundary", "Channel", "Embedder", "Executor", "HeldTool", "Line", "World"]
@@ -35,6 +36,10 @@ class Line(Protocol):
     @property
     def remarks(self) -> Sequence[str]:
         """What a reader of the run's tape should know about how its calls came in."""
+        ...
+
+    def reach(self, at_ms: float) -> None:
+        """A reply begins, or fails to come, at this time of the run; the agent's clock, where virtual, follows."""
         ...
 
     def active(self) -> AbstractContextManager[None]:
@@ -84,6 +89,11 @@ class Boundary(Protocol):
     @property
     def tools(self) -> Sequence[str]:
         """Names of the tools whose calls are sure to be seen, because their functions are held in process."""
+        ...
+
+    @property
+    def draws(self) -> Draws | None:
+        """What clock and random draws of every run follow from; None where they are real."""
         ...
 
     def tool(self, name: str, function: Callable[..., Any], *, pairs: bool = False) -> HeldTool:

@@ -94,6 +94,7 @@ class Runner:
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
         budget: is asked before each run; once it refuses, no more are started.
+        facts: more for the first line of every tape.
     """
 
     agent: Agent
@@ -113,6 +114,7 @@ class Runner:
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
     budget: Budget | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -162,13 +164,20 @@ class Runner:
         given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
         clock = Clock(self.world.monotonic, skips=self.world.skips)
-        recorder = Recorder(path, clock=clock.now, ledger=ledger, header=self._header(trial, given))
+        recorder = Recorder(
+            path,
+            clock=clock.now,
+            ledger=ledger,
+            header=self._header(trial, given),
+            reached=None if self.boundary.draws is None else lambda at_ms: line.reach(at_ms),
+        )
 
         def stages() -> Interceptor:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
             further = self.within(trial)
+            further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 
         pipeline = _later(stages) if stage is None else stages()
@@ -267,7 +276,9 @@ class Runner:
             "seed": self.seed,
             "input": given,
             **({} if given == trial.text else {"original": trial.text}),
+            **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
+            **self.facts,
         }
 
 

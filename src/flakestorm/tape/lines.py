@@ -22,7 +22,7 @@ from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.tape.model import End, Exchange, Recorded
 
-__all__ = ["START", "Said", "digest", "from_line", "open_seal", "seal", "to_line"]
+__all__ = ["START", "Said", "body_bytes", "body_value", "digest", "from_line", "open_seal", "seal", "to_line"]
 
 START = b""
 """What the first line is chained to."""
@@ -111,7 +111,7 @@ def to_line(exchange: Exchange) -> dict[str, Any]:
         "method": exchange.method,
         "url": exchange.url,
         "headers": exchange.headers,
-        "body": _body(exchange.body),
+        "body": body_value(exchange.body),
         "reply": _recorded(exchange.reply),
         "world": None if world is None else _recorded(world),
         "sent": exchange.sent,
@@ -121,7 +121,7 @@ def to_line(exchange: Exchange) -> dict[str, Any]:
         "note": exchange.note,
     }
     if exchange.world_body is not None:
-        line["world_body"] = _body(exchange.world_body)
+        line["world_body"] = body_value(exchange.world_body)
     return line
 
 
@@ -140,10 +140,10 @@ def from_line(line: Mapping[str, Any]) -> Exchange:
         method=_text(line, "method"),
         url=_text(line, "url"),
         headers=_headers(line),
-        body=_bytes(line.get("body")),
+        body=body_bytes(line.get("body")),
         reply=_reply(line.get("reply")),
         world=None if world is None else _reply(world),
-        world_body=None if line.get("world_body") is None else _bytes(line["world_body"]),
+        world_body=None if line.get("world_body") is None else body_bytes(line["world_body"]),
         sent=_whole(line, "sent"),
         faults=tuple(_firing(site, fault) for fault in _list(line, "faults")),
         t_ms=_number(line.get("t_ms")),
@@ -169,7 +169,7 @@ def _recorded(reply: Recorded) -> dict[str, Any]:
         "reason": reply.reason,
         "headers": reply.headers,
         "stream": reply.stream,
-        "chunks": (_body(chunks[0]),) if len(chunks) == 1 else [_body(chunk) for chunk in chunks],
+        "chunks": (body_value(chunks[0]),) if len(chunks) == 1 else [body_value(chunk) for chunk in chunks],
         "at_ms": reply.at_ms,
         "end": reply.end,
         "error": reply.error,
@@ -186,7 +186,7 @@ def _reply(line: Any) -> Recorded:
         status=_whole(line, "status"),
         headers=_headers(line),
         reason=_text(line, "reason"),
-        chunks=[_bytes(chunk) for chunk in _list(line, "chunks")],
+        chunks=[body_bytes(chunk) for chunk in _list(line, "chunks")],
         at_ms=[_number(at) for at in _list(line, "at_ms")],
         stream=line.get("stream") is True,
         end=cast(End, end),
@@ -209,14 +209,14 @@ def _firing(here: Site, line: Any) -> Firing:
     return Firing(site, _text(line, "mode"), cast(Family, family), _text(line, "detail"), _whole(line, "fault"), via)
 
 
-def _body(data: bytes) -> str | dict[str, str]:
+def body_value(data: bytes) -> str | dict[str, str]:
     try:
         return data.decode()
     except UnicodeDecodeError:
         return {"base64": b64encode(data).decode()}
 
 
-def _bytes(value: Any) -> bytes:
+def body_bytes(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and isinstance(value.get("base64"), str):

@@ -42,6 +42,15 @@ class Recorded:
     end: End = "eof"
     error: str | None = None
 
+    def heard_ms(self, end_ms: float) -> float | None:
+        """When the agent heard of it: with the first bytes of the body, or, where there was no reply, at the end. None
+        for one without a body, of which a client may know at once or a little later.
+
+        Args:
+            end_ms: when the exchange ended, in milliseconds since the run began.
+        """
+        return self.at_ms[0] if self.at_ms else None if self.status else end_ms
+
     @property
     def body(self) -> bytes:
         return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)

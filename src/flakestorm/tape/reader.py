@@ -17,7 +17,7 @@ import orjson
 
 from flakestorm.errors import TapeDamaged
 from flakestorm.tape.document import document
-from flakestorm.tape.lines import START, digest, from_line, open_seal
+from flakestorm.tape.lines import START, body_bytes, digest, from_line, open_seal
 from flakestorm.tape.model import FORMAT, Exchange
 
 __all__ = ["MAX_LINE_BYTES", "Footer", "Tape", "describe"]
@@ -36,11 +36,13 @@ class Footer:
         output: the agent's output; empty when there is an error.
         error: why there is no output, or None.
         digest: what was asked and said, as one hash (`lines.digest`).
+        stdin: of a recorded command, what it was given to read; None where that was nothing that could be kept.
     """
 
     output: str
     error: str | None
     digest: str
+    stdin: bytes | None = None
 
 
 class Tape:
@@ -204,7 +206,7 @@ def _footer(content: dict[str, Any]) -> Footer:
     output, error, value = content.get("output"), content.get("error"), content["digest"]
     if not isinstance(output, str) or not isinstance(value, str) or not (error is None or isinstance(error, str)):
         raise ValueError("the footer's 'output', 'error' and 'digest' must be strings")
-    return Footer(output, error, value)
+    return Footer(output, error, value, body_bytes(content["stdin"]) if "stdin" in content else None)
 
 
 def _too_new(path: Path, kind: str) -> TapeDamaged:

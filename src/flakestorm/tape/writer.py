@@ -26,7 +26,7 @@ from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError, TapeError
 from flakestorm.tape import redact
-from flakestorm.tape.lines import START, Said, digest, seal, to_line
+from flakestorm.tape.lines import START, Said, body_value, digest, seal, to_line
 from flakestorm.tape.model import FORMAT, Exchange, Recorded
 from flakestorm.version import __version__
 
@@ -43,6 +43,7 @@ class Recorder:
         clock: seconds on a clock that never goes back; the run begins now.
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
+        reached: is told, before the agent is, at which millisecond of the run a reply began or failed to come.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
 
     Raises:
@@ -57,7 +58,9 @@ class Recorder:
         ledger: Ledger,
         header: Mapping[str, Any],
         keep: bool = True,
+        reached: Callable[[float], None] | None = None,
     ) -> None:
+        self._reached = reached
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
@@ -106,6 +109,15 @@ class Recorder:
             self._open[site] = at
         return at
 
+    def heard(self, call: Call) -> Flow | Call:
+        """The stage that stands right inside the faults where another one, further in, may answer in the world's place:
+        what that one says is what the world said, though nothing was sent."""
+        at = self._open.get(cast(Site, call.site))
+        if at is None or at.exchange.site not in self._ledger.hit:
+            return call
+        at.heard, at.world = True, _unheard()
+        return _World(call, at, at.world)
+
     def inner(self, call: Call) -> Flow | Call:
         """The stage that sees what the world says."""
         at = self._open.get(cast(Site, call.site))
@@ -116,17 +128,18 @@ class Recorder:
         changed = call.body is not at.call.body and call.body != at.call.body
         exchange.world_body = call.body if changed else None  # of several requests, the last one's
         hit = self._ledger.hit
-        if not hit or exchange.site not in hit:  # nothing stands between: the agent sees what the world says
+        if not hit or at.heard or exchange.site not in hit:  # nothing stands between, or it is noted further out
             return call
         at.world = _unheard()
         return _World(call, at, at.world)
 
-    def close(self, *, output: str = "", error: str | None = None) -> None:
+    def close(self, *, output: str = "", error: str | None = None, stdin: bytes | None = None) -> None:
         """The run is over: exchanges still open are ended as `client left`, and the footer is written.
 
         Args:
             output: the agent's output.
             error: why there is none, or None.
+            stdin: of a recorded command, what it was given to read.
 
         Raises:
             TapeError: the file could not be written to its end; what is in it stays readable.
@@ -140,7 +153,8 @@ class Recorder:
                 self.ended(at)
             self._digest = digest(self._all, output) if self._said is None else self._said.total(output)
             if self._file is not None:
-                self._file.append({"output": output, "error": error, "digest": self._digest})
+                read = {} if stdin is None else {"stdin": body_value(stdin)}
+                self._file.append({"output": output, "error": error, "digest": self._digest, **read})
                 self._file.close()
 
     def ended(self, at: _Open) -> None:
@@ -150,6 +164,8 @@ class Recorder:
             if self._open.pop(exchange.site, None) is None:
                 return  # the run was over before this exchange was
             exchange.duration_ms = int((self.now_ms() - exchange.t_ms) * 1000 + 0.5) / 1000
+            if not exchange.reply.status:
+                self.reached(exchange.t_ms + exchange.duration_ms)
             if len(self._ledger.fired) > at.fired_before:
                 fired = self._ledger.fired[at.fired_before :]
                 exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
@@ -164,6 +180,11 @@ class Recorder:
             if self._file is not None:
                 self._file.append(to_line(exchange))
 
+    def reached(self, at_ms: float) -> None:
+        """A reply began then, or failed to come."""
+        if self._reached is not None:
+            self._reached(at_ms)
+
     def now_ms(self) -> float:
         """Milliseconds since the run began."""
         return int((self._clock() - self._began) * 1e6 + 0.5) / 1000  # round() takes four times as long
@@ -172,11 +193,12 @@ class Recorder:
 class _Open(Watching, Tap):
     """An exchange under way: the call as it passes, then its reply, noted as it passes, until both have ended."""
 
-    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "said", "world")
+    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "heard", "said", "world")
 
     def __init__(self, call: Call, exchange: Exchange, recorder: Recorder, fired_before: int) -> None:
         self.call, self.exchange, self._recorder, self.fired_before = call, exchange, recorder, fired_before
         self._into = exchange.reply  # what passes after the run's end is noted here, and the exchange has a copy
+        self.heard = False  # whether `Recorder.heard` notes what the world says
         self.world: Recorded | None = None
         self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
 
@@ -190,7 +212,10 @@ class _Open(Watching, Tap):
 
     def chunk(self, data: bytes) -> None:
         self._into.chunks.append(data)
-        self._into.at_ms.append(self._recorder.now_ms())
+        at_ms = self._recorder.now_ms()
+        self._into.at_ms.append(at_ms)
+        if len(self._into.at_ms) == 1:
+            self._recorder.reached(at_ms)
 
     def end(self, error: BaseException | None) -> None:
         _ended(self._into, error)

@@ -46,8 +46,18 @@ def project(tmp_path, request):
 
 def test_the_exported_names() -> None:
     assert flakestorm.__all__ == [
-        "Comparison", "Options", "Project", "Report", "Terms", "__version__", "compare", "load",
-    ]  # fmt: skip
+        "Comparison",
+        "Options",
+        "Project",
+        "Report",
+        "TapeMismatch",
+        "Terms",
+        "__version__",
+        "compare",
+        "load",
+        "record",
+        "replay",
+    ]
     assert all(getattr(flakestorm, name) for name in flakestorm.__all__)
     assert dir(flakestorm) == sorted(flakestorm.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nope'"):

@@ -6,12 +6,15 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flakestorm.boundary.channel import SHIM
+from flakestorm.boundary.draws import Dial
 from flakestorm.boundary.mcp_servers import WRAPPER
+from flakestorm.core.draws import Draws
 
 FILES = [*sorted(SHIM.rglob("*.py")), WRAPPER]  # the wrapper of MCP servers runs in the agent's world too
 
@@ -150,3 +153,81 @@ def test_paths_on_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [patience(value) for value in (1.5, 2, None, 0, -1, True, "3", float("inf"), 0.0001)] == [
         "1500", "2000", None, None, None, None, None, None, "1",
     ]  # fmt: skip
+
+
+def drawing(code: str, dial: Dial, *lines: Callable[[], None]) -> list[str]:
+    """What a program prints under virtual draws; before it reads its n-th line, the n-th of these was called."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("FLAKESTORM", "PYTHON"))}
+    env |= {**dial.variables, "PYTHONPATH": str(SHIM), "FLAKESTORM_GATEWAY": "http://127.0.0.1:9/r/T"}
+    words = [sys.executable, "-u", "-c", code]
+    with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        said = []
+        for line in lines:
+            line()
+            running.stdin.write("go\n")
+            running.stdin.flush()
+            said.append(running.stdout.readline().strip())
+        rest, _ = running.communicate(timeout=60)
+    dial.close()
+    return [*said, *rest.splitlines()]
+
+
+def test_each_run_of_a_server_begins_anew() -> None:
+    code = """
+import sys, threading, time, uuid
+def answer():
+    found.append(f"{uuid.uuid4()} {time.time()}")
+for line in sys.stdin:
+    found = []
+    threads = [threading.Thread(target=answer) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    print(uuid.uuid4(), time.time(), *found)
+"""
+    dial, one, other = Dial(Draws(1, 1_700_000_000_000)), Draws(5, 1_600_000_000_000), Draws(6, 1_500_000_000_000)
+    moved = [lambda: dial.begin(one), lambda: dial.show(7000), lambda: dial.begin(one), lambda: dial.begin(other)]
+    first, second, again, third = drawing(code, dial, *moved)
+    assert again == first != second
+    assert {word for word in first.split() if "." in word} == {"1600000000.0"}
+    assert {word for word in second.split() if "." in word} == {"1600000000.007"}
+    assert not set(third.split()) & set(first.split())
+
+
+def test_processes_of_one_agent_draw_each_their_own() -> None:
+    code = """
+import os, subprocess, sys, uuid
+print(uuid.uuid4())
+one = "import uuid; print(uuid.uuid4())"
+for _ in range(2):
+    print(subprocess.run([sys.executable, "-c", one], capture_output=True, text=True).stdout.strip())
+child = os.fork()
+if not child:
+    print(uuid.uuid4())
+    os._exit(0)
+os.waitpid(child, 0)
+print(uuid.uuid4())
+"""
+    first, second = (drawing(code, Dial(Draws(1, 1_700_000_000_000))) for _ in range(2))
+    assert first == second
+    assert len(set(first)) == 5
+
+
+def test_without_its_file_the_clock_stands_still_and_draws_are_seeded() -> None:
+    code = "import time, uuid; print(time.time(), uuid.uuid4())"
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("FLAKESTORM", "PYTHON"))}
+    env |= {"FLAKESTORM_DRAWS": "1:1700000000000:/nowhere/x.dial", "FLAKESTORM_GATEWAY": "http://127.0.0.1:9/r/T"}
+    env["PYTHONPATH"] = str(SHIM)
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.startswith("1700000000.0 ")
+    assert "/nowhere/x.dial cannot be read" in runs[0].stderr
+    env["FLAKESTORM_DRAWS"] = "nonsense"
+    real = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert "clock, uuid and random are real" in real.stderr
+    assert not real.stdout.startswith("1700000000.0 ")

@@ -29,7 +29,7 @@ def _start(original: Callable[..., None]) -> Callable[..., None]:
     def start(self: threading.Thread) -> None:
         crossing = current()
         if crossing is not None and "run" not in vars(self):
-            run = self.run
+            run = crossing.led(self.run, "thread")
 
             def carried() -> None:
                 del self.run  # or the thread would keep itself alive
@@ -54,6 +54,7 @@ def _submit(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
         if crossing is None:
             return original(self, fn, *args, **kwargs)
         crossing.seen()
+        fn = crossing.led(fn, "job")
         with outside():  # a worker started here is nobody's
             return original(self, carry, crossing, fn, *args, **kwargs)
 

@@ -7,10 +7,14 @@ gateway already (base-URL variables, the HTTP proxy) are not redirected again; t
 `x-flakestorm-patience-ms` tells the gateway how long the client will wait for bytes. `x-flakestorm-failed` on a reply
 says that the call broke, and how; it is turned into the exception the library raises for that.
 
+With FLAKESTORM_DRAWS set, its clock and its random draws are virtual too (`draws.py`).
+
 The agent must never suffer from this: what cannot be patched is left alone, with one line on stderr.
 """
 
 from __future__ import annotations
+
+import os
 
 from . import hooks
 
@@ -27,4 +31,18 @@ def start(url: str) -> None:
     """
     if not _started:
         _started.append(url)
+        drawn = os.environ.get("FLAKESTORM_DRAWS")
+        if drawn:
+            _draw(drawn)
         hooks.install(url)
+
+
+def _draw(text: str) -> None:
+    try:
+        from . import draws
+
+        draws.start(text)
+    except Exception as error:
+        from .notes import note
+
+        note(f"clock, uuid and random are real: {error!r}")

@@ -6,9 +6,10 @@ import sys
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-__all__ = ["PATCHES", "install"]
+__all__ = ["PATCHES", "install", "watch"]
 
 PATCHES = {
     "http.client": "on_http_client",
@@ -23,38 +24,57 @@ PATCHES = {
 
 
 def install(url: str) -> None:
-    """Patch what is imported already, and the rest as it is imported.
+    """Lead the calls of every known library to the gateway, as soon as it is imported.
 
     Args:
         url: the run's root on the gateway.
     """
+    watch(
+        {name: _leading(patch, url) for name, patch in PATCHES.items()}, "its calls with hard-coded URLs are not seen"
+    )
+
+
+def watch(patches: dict[str, Callable[[Any], None]], otherwise: str) -> None:
+    """Patch what is imported already, and the rest as it is imported.
+
+    Args:
+        patches: library to what is called with it.
+        otherwise: what it means if that fails, in words.
+    """
     waiting = {}
-    for name, patch in PATCHES.items():
+    for name, patch in patches.items():
         if name in sys.modules:
-            _patch(name, patch, url)
+            _patch(sys.modules[name], patch, otherwise)
         else:
             waiting[name] = patch
-    sys.meta_path.insert(0, _Finder(waiting, url))
+    sys.meta_path.insert(0, _Finder(waiting, otherwise))
 
 
-def _patch(name: str, patch: str, url: str) -> None:
-    try:
+def _leading(patch: str, url: str) -> Callable[[Any], None]:
+    def apply(module: Any) -> None:
         from importlib import import_module
 
         from .gate import Gate
 
-        import_module(f".{patch}", __package__).apply(sys.modules[name], Gate(url))
+        import_module(f".{patch}", __package__).apply(module, Gate(url))
+
+    return apply
+
+
+def _patch(module: Any, patch: Callable[[Any], None], otherwise: str) -> None:
+    try:
+        patch(module)
     except Exception as error:
         from .notes import note
 
-        note(f"{name} is left as it is, its calls with hard-coded URLs are not seen: {error!r}")
+        note(f"{module.__name__} is left as it is, {otherwise}: {error!r}")
 
 
 class _Finder:
     """Lets the other finders find a waited-for library, and wraps its loader."""
 
-    def __init__(self, waiting: dict[str, str], url: str) -> None:
-        self.waiting, self.url = waiting, url
+    def __init__(self, waiting: dict[str, Callable[[Any], None]], otherwise: str) -> None:
+        self.waiting, self.otherwise = waiting, otherwise
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname not in self.waiting:
@@ -65,7 +85,7 @@ class _Finder:
             spec = None if finder is self or find is None else find(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, patch, self.url)
+                    spec.loader = _Loader(spec.loader, patch, self.otherwise)
                 return spec
         self.waiting[fullname] = patch  # not there now; a later import may find it
         return None
@@ -74,8 +94,8 @@ class _Finder:
 class _Loader:
     """The library's own loader, and the patch after it."""
 
-    def __init__(self, loader: Any, patch: str, url: str) -> None:
-        self._loader, self._patch, self._url = loader, patch, url
+    def __init__(self, loader: Any, patch: Callable[[Any], None], otherwise: str) -> None:
+        self._loader, self._patch, self._otherwise = loader, patch, otherwise
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -88,4 +108,4 @@ class _Loader:
         # The module must look as if this had never been here, while it runs and afterwards.
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        _patch(module.__name__, self._patch, self._url)
+        _patch(module, self._patch, self._otherwise)

@@ -1,0 +1,85 @@
+"""One input to the configured agent: recorded, or answered by a tape."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, refuse_what_is_missing, runner_of, seed_of
+from flakestorm.api.options import Options
+from flakestorm.core.draws import Draws
+from flakestorm.core.pipeline import Interceptor
+from flakestorm.engine.events import RunResult
+from flakestorm.engine.plan import BASELINE, Trial
+from flakestorm.engine.runner import Judged
+from flakestorm.executors.interruption import interruptible
+from flakestorm.executors.world import LocalWorld
+from flakestorm.tape.player import Player
+
+__all__ = ["ask"]
+
+
+class _World(LocalWorld):
+    """Writes its one tape to a given path."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.parent)
+        self._path = path.absolute()
+
+    def tape_path(self, run: str) -> Path:
+        return self._path
+
+
+def ask(
+    work: Work,
+    text: str,
+    path: Path,
+    options: Options,
+    *,
+    within: Sequence[Interceptor] = (),
+    facts: Mapping[str, object] | None = None,
+    draws: Draws | None = None,
+    player: Player | None = None,
+) -> RunResult:
+    """Give the agent of a project one input, without faults.
+
+    Args:
+        work: the project.
+        text: the input.
+        path: the tape to write.
+        options: how.
+        within: stages that answer in the world's place, further in than the player.
+        facts: more for the tape's first line.
+        draws: what clock and random draws follow from; None leaves them real.
+        player: plays a tape, by which the clock then goes.
+
+    Raises:
+        Misuse: the config names what is not available, or the tape cannot be written there.
+    """
+    refuse_what_is_missing(work.config)
+    world = _World(path)
+    seed = seed_of(work.config, options)
+    trial = Trial(run=path.stem, scenario=BASELINE, prompt=0, text=text, number=1, invariants=())
+
+    async def carry() -> RunResult:
+        done: list[Judged] = []
+        with interruptible() as signals:
+            hub = hub_of(work.config, draws, replaying=player is not None)
+            drawing = hub.drawing(trial.run)
+            if player is not None and drawing is not None:
+                player.recall = drawing.recall
+            stages = within if player is None else (player.stage, *within)
+            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _: stages) as runner:
+                runner.facts = facts or {}
+                await runner.agent.start()
+                runner.prepare((BASELINE,))
+                try:
+                    await runner.carry_out([trial], done.append)
+                except asyncio.CancelledError:
+                    if not signals:
+                        raise
+                    raise KeyboardInterrupt from None
+        return done[0].run
+
+    return in_a_loop(carry)

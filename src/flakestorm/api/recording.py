@@ -1,0 +1,163 @@
+"""Recording: any code in this process, any command, or the configured agent, onto a tape."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flakestorm.boundary.draws import Drawing, fresh, held
+from flakestorm.boundary.session import Crossing
+from flakestorm.core.clock import Clock
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.pipeline import Interceptor, chain
+from flakestorm.core.site import Sites
+from flakestorm.errors import TapeError
+from flakestorm.tape.model import Exchange
+from flakestorm.tape.writer import Recorder
+from flakestorm.wire.classify import classify
+
+if TYPE_CHECKING:
+    from flakestorm.api.launching import Ran
+
+__all__ = ["Recording", "folder_for", "line_of", "moment", "record", "record_command"]
+
+
+class Recording:
+    """A tape that is being written; `output` may be set, for a replay to compare with.
+
+    Args:
+        path: the file.
+        recorder: writes it.
+    """
+
+    def __init__(self, path: Path, recorder: Recorder) -> None:
+        self.path, self._recorder = path, recorder
+        self.output = ""
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """The exchanges so far, in order of arrival."""
+        return self._recorder.exchanges
+
+
+@contextmanager
+def record(
+    path: str | Path,
+    *,
+    input: str | None = None,  # noqa: A002 - SPEC's word
+    tools: Mapping[str, str] | None = None,
+) -> Iterator[Recording]:
+    """While entered, the calls of this context, and of threads and tasks started in it, are recorded.
+
+    Args:
+        path: the tape to write; one that is there is replaced.
+        input: what the recorded code is given; `replay` gives it again.
+        tools: names of plain-HTTP tools, each with a URL glob.
+
+    Raises:
+        TapeError: the tape cannot be written.
+    """
+    from flakestorm.boundary import inprocess
+
+    path = Path(path)
+    folder_for(path)
+    clock = Clock(time.perf_counter, skips=False)
+    given = {} if input is None else {"input": input}
+    drawing = Drawing(fresh())
+    header = {"run": path.stem, **given, "draws": drawing.draws.header, **moment()}
+    recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, reached=drawing.reach)
+    recording = Recording(path, recorder)
+    error: str | None = None
+    try:
+        named = tuple((tools or {}).items())
+        with inprocess.held(), held(), line_of(path.stem, recorder, clock, named, drawing=drawing).active():
+            yield recording
+    except BaseException as raised:
+        error = f"{type(raised).__name__}: {raised}"
+        raise
+    finally:
+        recorder.close(output=recording.output, error=error)
+
+
+def record_command(
+    argv: Sequence[str],
+    path: Path,
+    *,
+    tools: Sequence[tuple[str, str]] = (),
+    told: Callable[[int], None] = lambda _: None,
+) -> Ran:
+    """Run a program and record its calls; its input, output and exit code are those it would have had anyway.
+
+    Args:
+        argv: the program and its arguments.
+        path: the tape to write.
+        tools: (name, URL glob) pairs that name plain-HTTP tools.
+        told: is given the number of recorded calls at the end.
+
+    Raises:
+        Misuse: there is no such program.
+        TapeError: the tape cannot be written.
+    """
+    from flakestorm.api.carrying import in_a_loop
+    from flakestorm.api.launching import demand, launch
+
+    demand(argv, Path.cwd())
+    folder_for(path)
+    clock = Clock(time.perf_counter, skips=False)
+    drawing = Drawing(fresh())
+    command = {"argv": list(argv), "cwd": str(Path.cwd())}
+    header = {"run": path.stem, "command": command, "draws": drawing.draws.header, **moment()}
+    recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, keep=False, reached=drawing.reach)
+    ran: Ran | None = None
+    try:
+        line = line_of(path.stem, recorder, clock, tools, drawing=drawing)
+        ran = in_a_loop(lambda: launch(argv, cwd=Path.cwd(), line=line, stdin=None))
+    finally:
+        if ran is None:
+            recorder.close(error="the recording was interrupted")
+        else:
+            recorder.close(output=ran.output, error=ran.error, stdin=ran.stdin)
+    told(recorder.count)
+    return ran
+
+
+def line_of(
+    run: str,
+    recorder: Recorder,
+    clock: Clock,
+    tools: Sequence[tuple[str, str]] = (),
+    within: Sequence[Interceptor] = (),
+    drawing: Drawing | None = None,
+) -> Crossing:
+    """The crossing of a run without faults: what is within answers in the world's place."""
+    stages: list[Any] = [classify(tools=tools, sites=Sites()), recorder.outer, *within, recorder.inner]
+    return Crossing(run, chain(*stages), clock, draws=drawing)
+
+
+def moment() -> dict[str, object]:
+    """When a recording begins, for its first line: the time of day, and what local time is ahead of UTC."""
+    now = datetime.now(UTC)
+    offset = now.astimezone().utcoffset()
+    return {
+        "started_at": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "utc_offset_s": 0 if offset is None else int(offset.total_seconds()),
+    }
+
+
+def folder_for(path: Path) -> None:
+    """Make the folder that a tape is to lie in.
+
+    Raises:
+        TapeError: it cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TapeError(f"the tape {path} cannot be written: {error.strerror or error}; choose another -o") from error
+    if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)):
+        raise TapeError(f"the tape {path} cannot be written: it is a folder, or not yours; choose another -o")

@@ -1,0 +1,204 @@
+"""Replaying: a tape answers in the world's place, and what differs from the recording is told."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from flakestorm.api.recording import line_of, moment
+from flakestorm.boundary.draws import Drawing, held
+from flakestorm.core.clock import Clock
+from flakestorm.core.draws import Draws
+from flakestorm.core.ledger import Ledger
+from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
+from flakestorm.tape.lines import Said
+from flakestorm.tape.match import Matcher, Mode
+from flakestorm.tape.model import Exchange
+from flakestorm.tape.player import Player
+from flakestorm.tape.reader import Footer, Tape
+from flakestorm.tape.tokens import Span
+from flakestorm.tape.writer import Recorder
+
+__all__ = ["Loaded", "drawing_for", "load_tape", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A tape that was read whole and found undamaged.
+
+    Args:
+        tape: the tape.
+        footer: how its run ended.
+        matcher: knows its exchanges.
+    """
+
+    tape: Tape
+    footer: Footer
+    matcher: Matcher
+
+    def same_output(self, output: str) -> bool:
+        """Whether the output is the recorded one, volatile tokens renamed."""
+        return self.matcher.same(self.footer.output, output)
+
+
+def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
+    """Read a tape to its end and check it; what is kept of it grows with new text only.
+
+    Raises:
+        TapeDamaged: it was edited, cut short or added to.
+    """
+    tape, said = Tape.open(path), Said()
+    recorded, present = _recorded(tape.header), _present()
+
+    def read() -> Iterator[Exchange]:
+        for exchange in tape:
+            said.add(exchange)
+            ended_s = recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000
+            recorded.end_s = max(recorded.end_s, ended_s)
+            yield exchange
+
+    matcher = Matcher(read(), mode=mode, spans=(recorded, present))
+    footer = tape.footer
+    if footer is None:
+        raise TapeDamaged(f"{path} is cut short: it has no footer, so the recording was interrupted or its end is gone")
+    if said.total(footer.output) != footer.digest:
+        raise TapeDamaged(f"{path}: the exchanges are not those its digest was made of; it was edited")
+    return Loaded(tape, footer, matcher)
+
+
+def replay(
+    tape: str | Path,
+    fn: Callable[..., Any],
+    *,
+    mode: Mode = "renamed",
+    allow_live: bool = False,
+    tools: Mapping[str, str] | None = None,
+) -> Any:
+    """Call a function whose calls are answered by a tape: `fn(input)` if the tape has an input, else `fn()`.
+
+    An async function is run to its end; called where an event loop runs, the result is to be awaited.
+
+    Args:
+        tape: the tape.
+        fn: what was recorded.
+        mode: `renamed` lets ids and times be new ones, `strict` nothing, `scored` also lets plain words change.
+        allow_live: whether a request that the tape does not answer is let through; it is a mismatch all the same.
+        tools: names of plain-HTTP tools, as they were given to `record`.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TapeMismatch: a request, the order of requests or the output is not what was recorded; raised at the end, even
+            where the function has swallowed the error that it got.
+        TapeDamaged: the tape cannot be trusted.
+        TapeError: it holds nothing to compare with.
+    """
+    loaded = load_tape(tape, mode=mode)
+    if not loaded.matcher.entries:
+        raise TapeError(f"{tape} holds no exchange, so there is nothing to verify; record a run that makes calls")
+    player = Player(loaded.matcher, allow_live=allow_live)
+    given = () if loaded.tape.input is None else (loaded.tape.input,)
+    named = tuple((tools or {}).items())
+    if not inspect.iscoroutinefunction(fn):
+        with _judged(loaded, player, named) as done:
+            value = fn(*given)
+            if not inspect.isawaitable(value):
+                return done(value)
+        return _run(_awaited(lambda: value, loaded, player, named))
+    return _run(_awaited(lambda: fn(*given), loaded, player, named))
+
+
+def _run(work: Any) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
+
+
+async def _awaited(work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Any:
+    with _judged(loaded, player, tools) as done:
+        return done(await work())
+
+
+@contextmanager
+def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Iterator[Callable[[Any], Any]]:
+    """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is."""
+    from flakestorm.boundary import inprocess
+
+    clock = Clock(time.perf_counter, skips=False)
+    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False)
+    drawing = drawing_for(player, loaded.tape)
+    values: list[Any] = []
+
+    def done(value: Any) -> Any:
+        values.append(value)
+        return value
+
+    try:
+        with (
+            inprocess.held(),
+            held() if drawing is not None else nullcontext(),
+            line_of("replay", recorder, clock, tools, (player.stage,), drawing).active(),
+        ):
+            yield done
+    except Exception as error:
+        if player.problems:
+            raise TapeMismatch(player.problems) from error
+        raise
+    finally:
+        recorder.close()
+    if not values:  # it is to be awaited yet
+        return
+    problems = [*player.problems, *player.missing(), *_output(loaded, values[0])]
+    if problems:
+        raise TapeMismatch(problems)
+
+
+def _output(loaded: Loaded, value: Any) -> list[str]:
+    """What is wrong with the output, where the tape has one to compare with."""
+    footer = loaded.footer
+    if not footer.output or footer.error is not None:
+        return []
+    from flakestorm.agents.reading import read_value
+
+    said = read_value(value, None)
+    if isinstance(said, str) and loaded.same_output(said):
+        return []
+    return [f"the output is another one: {footer.output[:200]!r} -> {str(said)[:200]!r}"]
+
+
+def drawing_for(player: Player, tape: Tape) -> Drawing | None:
+    """The draws of a recorded run, made again, with the clock in the player's hands; None where they were real.
+
+    Raises:
+        TapeDamaged: those that the tape has cannot be made.
+    """
+    draws = Draws.of(tape.header)
+    if draws is None:
+        return None
+    drawing = Drawing(draws, live=False)
+    player.recall = drawing.recall
+    return drawing
+
+
+def _recorded(header: Mapping[str, Any]) -> Span:
+    try:
+        begin_s = datetime.fromisoformat(str(header.get("started_at"))).timestamp()
+    except (ValueError, OverflowError, OSError):
+        begin_s = 0.0
+    offset = header.get("utc_offset_s")
+    return Span(begin_s, begin_s, float(offset) if isinstance(offset, (int, float)) else 0.0)
+
+
+def _present() -> Span:
+    now = _recorded(moment())
+    return Span(now.begin_s, now.end_s + 6 * 3600, now.offset_s)  # a replay may take its time

@@ -1,0 +1,83 @@
+"""`flakestorm record`: the calls of a program, or of the configured agent, onto a tape."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.errors import Misuse
+
+__all__ = ["named_tools", "record"]
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a program or the configured agent, and record its calls on a tape.",
+)
+@global_options
+@click.option("--input", "text", metavar="TEXT", help="Give the configured agent this input.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG]...")
+def record(options: Globals, text: str | None, command: tuple[str, ...]) -> int:
+    """Run a program, or give the configured agent an input, and record what crosses its boundary.
+
+    The program's input, output and exit code pass through. The tape goes to the file that -o names, by default to
+    .flakestorm/tapes. `boundary.tools` of the config, where there is one, names plain-HTTP tools.
+
+    \b
+    flakestorm record -o booking.tape -- python agent.py "a flight to Oslo"
+    flakestorm record -o booking.tape --input "a flight to Oslo"
+    flakestorm verify-tape booking.tape
+    """
+    from flakestorm.tape.shelf import STORE
+
+    if bool(command) == (text is not None):
+        raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
+    name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
+    path = options.output or STORE / "tapes" / name
+    if text is not None:
+        return _agent(options, text, path)
+    from flakestorm.api.recording import record_command
+
+    ran = record_command(command, path, tools=named_tools(options), told=lambda count: _tell(options, count, path))
+    return 130 if ran.interrupted and ran.code == 0 else ran.code
+
+
+def named_tools(options: Globals) -> tuple[tuple[str, str], ...]:
+    """What the config, where there is one, calls plain-HTTP tools."""
+    if options.config is None and not options.config_path.exists():
+        return ()
+    from flakestorm.config import load, tools_of
+
+    return tuple(tools_of(load(options.config_path)))
+
+
+def _agent(options: Globals, text: str, path: Path) -> int:
+    from flakestorm.api import Options, load
+    from flakestorm.api.asking import ask
+    from flakestorm.api.recording import folder_for, moment
+    from flakestorm.boundary.draws import fresh
+
+    folder_for(path)
+    project = load(options.config_path)
+    facts = {
+        "command": {"config": str(options.config_path.absolute())},
+        "utc_offset_s": moment()["utc_offset_s"],
+    }
+    run = ask(project, text, path, Options(seed=options.seed), facts=facts, draws=fresh())
+    click.echo(run.output or "", nl=bool(run.output))
+    _tell(options, sum(run.calls.values()), path)
+    if run.error is None:
+        return 0
+    from flakestorm.reports.text import visible
+
+    click.echo(f"error: {visible(run.error)}", err=True)
+    return 3 if run.error.startswith("unreachable") else 1
+
+
+def _tell(options: Globals, count: int, path: Path) -> None:
+    if not options.quiet:
+        click.echo(f"recorded {count} call{'' if count == 1 else 's'} on {path}", err=True)

@@ -1,0 +1,300 @@
+"""What a request is told apart by: four fingerprints, from the letter to the gist.
+
+raw        the bytes of method, URL and body
+canonical  members sorted, numbers normalised, headers that say nothing about the request left out
+renamed    the same, each volatile token replaced by its kind and its number, in order of first appearance
+skeleton   where it goes, who speaks in it, which tools it names, and what was said last
+
+An agent's n-th request repeats the n-1 messages before it, so a body is read in parts (the members of the document, and
+the items of its lists) and what is known about a part is kept by its bytes: the work is proportional to new text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from flakestorm.core.call import Headers, header
+from flakestorm.core.canon import parse, spell
+from flakestorm.tape.model import Exchange
+from flakestorm.tape.redact import is_secret_header
+from flakestorm.tape.tokens import RPC, Token, Tokens
+from flakestorm.wire.encoding import decode_body
+
+__all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints", "says_something"]
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+_SILENT = frozenset(
+    word
+    for words in (
+        "accept-encoding accept-language age alt-svc authority baggage connection content-encoding content-length",
+        "cookie date expect forwarded host http2-settings idempotency-key keep-alive max-forwards mcp-session-id",
+        "origin proxy-authorization proxy-connection referer sentry-trace te trailer traceparent tracestate",
+        "transfer-encoding upgrade user-agent via amz-sdk-request x-amz-content-sha256 x-amz-date",
+        "x-cloud-trace-context",
+    )
+    for word in words.split()
+)
+_SILENT_PARTS = re.compile(
+    r"stainless|request-?id|correlation-?id|trace-?id|span-?id|idempotency|user-agent|api-client|invocation-id"
+    r"|client-version|sdk-version|forwarded|retry-count|b3-|^sec-|^cf-|^x-flakestorm|server-timeout"
+)
+
+
+class Request(NamedTuple):
+    """What is asked, as a tape tells it: secrets are out already."""
+
+    kind: str
+    name: str
+    method: str
+    url: str
+    headers: Headers
+    body: bytes
+
+    @classmethod
+    def of(cls, exchange: Exchange) -> Request:
+        """The request of a recorded exchange."""
+        return cls(exchange.kind, exchange.name, exchange.method, exchange.url, exchange.headers, exchange.body)
+
+
+class Part:
+    """One part of a body: what it says and what is volatile in it. Shared by all requests that repeat it."""
+
+    __slots__ = ("canonical", "raw", "renamed", "tokens")
+
+    def __init__(self, raw: bytes, canonical: bytes, renamed: bytes, tokens: tuple[Token, ...]) -> None:
+        self.raw, self.canonical, self.renamed, self.tokens = raw, canonical, renamed, tokens
+
+
+class Fingerprints(NamedTuple):
+    """The four fingerprints of one request; see the module's docstring."""
+
+    raw: bytes
+    canonical: bytes
+    renamed: bytes
+    skeleton: bytes
+
+
+class Asked:
+    """A request, read.
+
+    Args:
+        hard: what must be equal in every mode: method, address, credential, and kind and name (a model's is its name).
+        canonical, renamed: fingerprints.
+        head: the volatile tokens of address and headers, in order; those of the body are its parts'.
+        parts: the body's, by the name of the member they stand in; one of an empty name where it is no JSON object.
+        headers: those that say something, sorted.
+    """
+
+    __slots__ = ("canonical", "hard", "head", "headers", "parts", "renamed")
+
+    def __init__(
+        self,
+        hard: tuple[str, ...],
+        headers: tuple[tuple[str, str], ...],
+        parts: tuple[tuple[str, tuple[Part, ...]], ...],
+        head: Part,
+    ) -> None:
+        self.hard, self.headers, self.parts, self.head = hard, headers, parts, head.tokens
+        every = [part for _, group in parts for part in group]
+        shape = "\0".join(f"{name}:{len(group)}" for name, group in parts).encode("utf-8", "surrogatepass")
+        tokens = [token for part in (head, *every) if part.tokens for token in part.tokens]
+        self.canonical = _digest(head.canonical, shape, b"".join([part.canonical for part in every]))
+        self.renamed = _digest(head.renamed, shape, b"".join([part.renamed for part in every]), *_numbered(tokens))
+
+    @property
+    def skeleton(self) -> bytes:
+        """Where it goes, who speaks, which tools are called, and the last thing said."""
+        said: list[bytes] = []
+        for name, group in self.parts:
+            if len(group) > 1 or name in ("messages[]", "input[]", "contents[]", "input", "prompt"):
+                said += (name.encode("utf-8", "surrogatepass"), b"/".join(_role(part.raw) for part in group))
+                said.append(group[-1].renamed if group else b"")
+        family = re.sub(r"[-@:]\d.*", "", self.hard[1])
+        return _digest(self.hard[0].encode(), family.encode("utf-8", "surrogatepass"), *said)
+
+    def document(self) -> object:
+        """The body as a value, for telling differences; bytes of other forms as text."""
+        found: dict[str, object] = {}
+        for name, group in self.parts:
+            values = [_value(part.raw) for part in group]
+            if not name:
+                return values[0] if values else None
+            found[name.removesuffix("[]")] = values if name.endswith("[]") else values[0]
+        return found
+
+
+class Requests:
+    """Reads requests, keeping what it knows of their parts.
+
+    Args:
+        tokens: finds what is volatile.
+    """
+
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._tokens = tokens or Tokens()
+        self._parts: dict[tuple[str, bytes], Part] = {}
+
+    def read(self, request: Request) -> Asked:
+        """What a request says."""
+        found: list[Token] = []
+        url = request.url.partition("#")[0]
+        path, _, query = url.partition("?")
+        shown = self._tokens.text(path, found)
+        pairs = [f"{key}={self._tokens.text(value, found, key)}" for key, value in parse_qsl(query, True)]
+        fields = says_something(request.headers)
+        lines = [f"{key}: {self._tokens.text(value, found, key)}" for key, value in fields]
+        credential = _credential(request.headers)
+        hard = (request.kind, request.name, request.method, shown, credential)
+        renamed = "\n".join((*hard, "&".join(pairs), *lines))
+        canonical = "\n".join((*hard[:3], path, credential, query, *(f"{k}: {v}" for k, v in fields)))
+        head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
+        return Asked(hard, fields, self._body(request), head)
+
+    def _body(self, request: Request) -> tuple[tuple[str, tuple[Part, ...]], ...]:
+        body = decode_body(request.body, request.headers)
+        kind = (header(request.headers, "content-type") or "").partition(";")[0].strip().lower()
+        if kind == "multipart/form-data":
+            return (("", tuple(self._part("", piece, False) for piece in _multipart(body, request.headers))),)
+        if kind == "application/x-www-form-urlencoded":
+            pairs = parse_qsl(body.decode("utf-8", "replace"), True)
+            return tuple((name, (self._part(name, value.encode(), False),)) for name, value in pairs)
+        try:
+            members = _members.decode(body)
+        except (ValueError, RecursionError):
+            return (("", (self._part("", body, True),)),) if body else ()
+        rpc = "jsonrpc" in members
+        return tuple(self._member(name, members[name], rpc) for name in sorted(members))
+
+    def _member(self, name: str, value: msgspec.Raw, rpc: bool) -> tuple[str, tuple[Part, ...]]:
+        raw = bytes(value)
+        if raw.startswith(b"["):
+            try:
+                return f"{name}[]", tuple([self._part(name, bytes(item), True) for item in _items.decode(raw)])
+            except (ValueError, RecursionError):
+                pass
+        return name, (self._part(RPC if rpc and name == "id" else name, raw, True),)
+
+    def _part(self, name: str, raw: bytes, json: bool) -> Part:
+        part = self._parts.get((name, raw))
+        if part is None:
+            part = self._parts[name, raw] = self._read(name, raw, json)
+        return part
+
+    def _read(self, name: str, raw: bytes, json: bool) -> Part:
+        found: list[Token] = []
+        try:
+            value = _opened(parse(raw)) if json else raw.decode()
+            canonical = spell(value)
+            renamed = spell(value, self._tokens.leaf(found), name)
+        except (ValueError, RecursionError):
+            text = raw.decode("utf-8", "surrogateescape")
+            canonical, renamed = text, self._tokens.text(text, found, name)
+        return Part(raw, _hash(canonical), _hash(renamed), tuple(found))
+
+
+def fingerprints(request: Request, requests: Requests | None = None) -> Fingerprints:
+    """The four fingerprints of a request."""
+    asked = (requests or Requests()).read(request)
+    raw = _digest(request.method.encode(), request.url.encode("utf-8", "replace"), request.body)
+    return Fingerprints(raw, asked.canonical, asked.renamed, asked.skeleton)
+
+
+def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
+    """The fields that say what is asked, sorted: behaviour stays; credentials, dates, versions, lengths do not."""
+    kept: list[tuple[str, str]] = []
+    for name, value in headers:
+        low = name.lower()
+        if low in _SILENT or _SILENT_PARTS.search(low) or is_secret_header(name):
+            continue
+        if low in ("content-type", "accept"):
+            value = ",".join(one.partition(";")[0].strip().lower() for one in value.split(","))
+        kept.append((low, value.strip()))
+    return tuple(sorted(kept))
+
+
+def _credential(headers: Headers) -> str:
+    """Who asks. The value is what redaction left of it: the same for equal secrets, another for others."""
+    names = {name.lower() for name, _ in headers}
+    held = sorted(
+        f"{name.lower()}={value}"
+        for name, value in headers
+        if is_secret_header(name)
+        and name.lower() not in ("cookie", "set-cookie", "proxy-authorization")
+        # a signature over date and body differs from request to request; who signs does not show
+        and not (name.lower() == "authorization" and "x-amz-date" in names)
+        and name.lower() not in ("x-amz-security-token", "x-amz-signature")
+    )
+    return " ".join(held)
+
+
+def _numbered(tokens: Sequence[Token]) -> Iterator[bytes]:
+    """The order of first appearance: what is equal has the same number. Times have none: two looks at one clock may
+    fall into one second in one run and into two in the other."""
+    numbers: dict[str, int] = {}
+    yield b",".join(
+        [b"-" if t.is_time or t.kind == "rpc" else b"%d" % numbers.setdefault(t.text, len(numbers)) for t in tokens]
+    )
+
+
+def _opened(value: object) -> object:
+    """The value with tool arguments, which travel as JSON text, as values: their spelling is the sender's."""
+    if isinstance(value, list):
+        return [_opened(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _arguments(item) if key == "arguments" else _opened(item) for key, item in value.items()}
+
+
+def _arguments(value: object) -> object:
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return _opened(value)
+    try:
+        return {"\0json": parse(value.encode())}
+    except (ValueError, UnicodeEncodeError):
+        return value
+
+
+def _multipart(body: bytes, headers: Headers) -> list[bytes]:
+    """The pieces of a form, without the boundary between them, which is new each time."""
+    found = re.search(r'boundary="?([^";,]+)', header(headers, "content-type") or "")
+    if found is None:
+        return [body]
+    return [piece.strip(b"\r\n") for piece in body.split(b"--" + found[1].encode())][1:-1]
+
+
+def _role(raw: bytes) -> bytes:
+    value = _value(raw)
+    if not isinstance(value, dict):
+        return b"-"
+    words = [str(value.get("role") or value.get("type") or "-")]
+    calls = value.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    words += [str(function.get("name")) for function in functions if isinstance(function, dict)]
+    return ",".join(words).encode("utf-8", "surrogatepass")
+
+
+def _value(raw: bytes) -> object:
+    try:
+        return _opened(parse(raw))
+    except (ValueError, RecursionError):
+        return raw.decode("utf-8", "replace")
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _digest(*parts: bytes) -> bytes:
+    state = blake2b(digest_size=16)
+    for part in parts:
+        state.update(len(part).to_bytes(8, "big"))
+        state.update(part)
+    return state.digest()

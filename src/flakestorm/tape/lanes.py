@@ -1,0 +1,80 @@
+"""Which recorded lane a lane of the replay stands for, and whether an order was broken.
+
+A lane is one concurrent thread of the agent. Lanes are numbered by first arrival, so two runs may number the same ones
+differently: a lane of the replay is bound to a recorded one by the first call that is matched on it.
+
+Order is judged within a pair of lanes. Where neither run ever had two calls under way at once, and no recorded lane was
+come back to (a client that opens a connection for each call makes a lane of each), there is one thread whatever the
+lanes say, and its whole order counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+__all__ = ["Lanes", "Placed"]
+
+
+class Placed(Protocol):
+    """What is known of a recorded exchange's place."""
+
+    n: int
+    lane: str
+    t_ms: float
+    end_ms: float
+
+
+class Lanes:
+    """The lanes of one replay.
+
+    Args:
+        entries: what was recorded, in order of arrival.
+    """
+
+    def __init__(self, entries: Sequence[Placed]) -> None:
+        self._single = _single(entries)
+        self._bound: dict[str, str] = {}
+        self.taken: set[str] = set()
+        """The recorded lanes that a lane of the replay stands for."""
+        self._last: dict[tuple[str, str], int] = {}
+        self._latest = -1
+        self._open = 0
+
+    def bound(self, lane: str) -> str | None:
+        """The recorded lane that this one stands for, if it is known yet."""
+        return self._bound.get(lane)
+
+    def begin(self) -> None:
+        """A call of the replay is under way, until `end`."""
+        self._open += 1
+        if self._open > 1:
+            self._single = False
+
+    def end(self) -> None:
+        self._open -= 1
+
+    def served(self, lane: str, entry: Placed) -> bool:
+        """This entry answers a call on this lane; gives whether that breaks the recorded order."""
+        if lane not in self._bound and entry.lane not in self.taken:
+            self._bound[lane] = entry.lane
+            self.taken.add(entry.lane)
+        pair = lane, entry.lane
+        before = self._last.get(pair, -1)
+        broken = entry.n < before or (self._single and entry.n < self._latest)
+        self._last[pair] = max(before, entry.n)
+        self._latest = max(self._latest, entry.n)
+        return broken
+
+
+def _single(entries: Sequence[Placed]) -> bool:
+    """Whether one thread made all of these."""
+    left: set[str] = set()
+    lane, end_ms = None, 0.0
+    for entry in entries:
+        if entry.t_ms < end_ms or entry.lane in left:
+            return False
+        if lane is not None and entry.lane != lane:
+            left.add(lane)
+        lane, end_ms = entry.lane, max(end_ms, entry.end_ms)
+    return True

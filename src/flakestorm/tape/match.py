@@ -1,0 +1,299 @@
+"""Which recorded exchange answers a request, or why none does.
+
+A request finds the recorded ones with its fingerprint by one look into a table, exact ones first, and takes the next
+that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any. What is renamed
+must be so consistently: over the whole run one volatile token stands for one, and what a recorded reply brought into
+the run (it was served as recorded) stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from flakestorm.core.site import Site
+from flakestorm.tape.difference import differences
+from flakestorm.tape.fingerprint import Asked, Request, Requests
+from flakestorm.tape.lanes import Lanes
+from flakestorm.tape.likeness import alike
+from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.tokens import Span, Token, Tokens, scan_reply
+
+__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Outcome"]
+
+Mode = Literal["renamed", "strict", "scored"]
+MODES: tuple[Mode, ...] = ("renamed", "strict", "scored")
+
+Outcome = Literal["exact", "renamed", "tolerated", "reordered", "diverged", "extra"]
+"""What became of a request. `reordered` was answered, but not in the recorded order; the last two were not."""
+
+_TRIES = 1000  # of entries with the same fingerprint, whose tokens may still disagree
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A recorded exchange that waits for its request."""
+
+    n: int
+    site: Site
+    lane: str
+    t_ms: float
+    end_ms: float
+    asked: Asked
+    reply: Recorded
+    used: bool = False
+    blamed: bool = False
+
+
+class Match(NamedTuple):
+    """What became of one request.
+
+    Args:
+        outcome: see `Outcome`.
+        entry: what answers it; of a request that nothing answers, the nearest.
+        details: the tokens that were renamed, or the differences to the nearest.
+        rpc: the recorded and the present number of a JSON-RPC message, where they differ.
+    """
+
+    outcome: Outcome
+    entry: Entry | None
+    details: tuple[str, ...] = ()
+    rpc: Mapping[str, str] | None = None
+
+
+class Matcher:
+    """Matches the requests of one replay. Not to be called by two threads at once.
+
+    Args:
+        exchanges: what was recorded, in any order.
+        mode: `renamed`, `strict` or `scored`.
+        spans: when the recording and the replay took place; see `Tokens`.
+    """
+
+    def __init__(self, exchanges: Iterable[Exchange], *, mode: Mode = "renamed", spans: Iterable[Span] = ()) -> None:
+        self.mode = mode
+        self._tokens = Tokens(tuple(spans))
+        self._requests = Requests(self._tokens)
+        self.entries = sorted(map(self._entry, exchanges), key=lambda entry: entry.n)
+        self.lanes = Lanes(self.entries)
+        self._exact: dict[bytes, _Row] = {}
+        self._renamed: dict[bytes, _Row] = {}
+        self._hard: dict[tuple[str, ...], _Row] = {}
+        for entry in self.entries:
+            self._exact.setdefault(entry.asked.canonical, _Row()).add(entry)
+            self._renamed.setdefault(entry.asked.renamed, _Row()).add(entry)
+            self._hard.setdefault(entry.asked.hard, _Row()).add(entry)
+        self._names = _Names()
+
+    def match(self, request: Request, lane: str) -> Match:
+        """What answers this request, which from now on is answered."""
+        asked = self._requests.read(request)
+        found = self._find(self._exact.get(asked.canonical), asked, lane)
+        if found is None and self.mode != "strict":
+            found = self._find(self._renamed.get(asked.renamed), asked, lane)
+        if found is not None:
+            entry, pairs, rpc = found
+            renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
+            outcome: Outcome = "exact" if entry.asked.canonical == asked.canonical else "renamed"
+            return self._serve(entry, lane, outcome, renamed, rpc)
+        if self.mode == "scored" and (liked := alike(asked, self._waiting(asked))) is not None:
+            entry, score = liked
+            told = (f"score {score:.2f}", *self._told(entry.asked, asked))
+            return self._serve(entry, lane, "tolerated", told, _rpc(entry.asked, asked))
+        return self._refuse(asked)
+
+    def heard(self, text: str) -> list[tuple[int, int, str]]:
+        """A recorded reply is to be served: what it brings stands for itself from now on.
+
+        Returns:
+            Begin, end and replacement of each token that stands for another one in this run.
+        """
+        changes: list[tuple[int, int, str]] = []
+        for begin, end, token in scan_reply(text):
+            name = self._names.of(token)
+            if name != token:
+                changes.append((begin, end, name))
+        return changes
+
+    def same(self, recorded: str, present: str) -> bool:
+        """Whether two outputs say the same, volatile tokens renamed as in the run's requests."""
+        old: list[Token] = []
+        new: list[Token] = []
+        if self._tokens.text(recorded, old) != self._tokens.text(present, new):
+            return False
+        return recorded == present or self._names.agree(old, new) is not None
+
+    def missing(self) -> list[Entry]:
+        """The recorded requests that were not made; those are left out that a diverged one came nearest to."""
+        return [entry for entry in self.entries if not entry.used and not entry.blamed]
+
+    def _entry(self, exchange: Exchange) -> Entry:
+        asked = self._requests.read(Request.of(exchange))
+        end_ms = exchange.t_ms + exchange.duration_ms
+        return Entry(exchange.n, exchange.site, exchange.lane, exchange.t_ms, end_ms, asked, exchange.reply)
+
+    def _find(self, row: _Row | None, asked: Asked, lane: str) -> tuple[Entry, dict[str, str], dict[str, str]] | None:
+        if row is None:
+            return None
+        for entry in islice(row.waiting(self.lanes.bound(lane), self.lanes.taken), _TRIES):
+            pairs = self._names.fit(entry.asked, asked)
+            if pairs is not None:
+                self._names.learn(pairs)
+                return entry, pairs, _rpc(entry.asked, asked)
+        return None
+
+    def _serve(
+        self, entry: Entry, lane: str, outcome: Outcome, details: tuple[str, ...], rpc: Mapping[str, str]
+    ) -> Match:
+        entry.used = True
+        if self.lanes.served(lane, entry):
+            outcome = "reordered"
+        return Match(outcome, entry, details, rpc or None)
+
+    def _waiting(self, asked: Asked) -> list[Entry]:
+        row = self._hard.get(asked.hard)
+        return [] if row is None else [entry for entry in row.all if not entry.used]
+
+    def _refuse(self, asked: Asked) -> Match:
+        row = self._renamed.get(asked.renamed)
+        if row is not None and all(entry.used for entry in row.all):
+            last = row.all[-1]
+            return Match("extra", last, (f"the tape has this request {len(row.all)} times, and all were answered",))
+        unused = [entry for entry in self.entries if not entry.used]
+        waiting = [entry for entry in unused if not entry.blamed] or unused
+        if not waiting:
+            return Match("extra", None, ("every recorded request was answered already",))
+        skeleton = asked.skeleton
+        same = [entry for entry in waiting if entry.asked.hard == asked.hard]
+        near = next((entry for entry in same if entry.asked.skeleton == skeleton), None)
+        near = near or (same or [e for e in waiting if e.asked.hard[0] == asked.hard[0]] or waiting)[0]
+        near.blamed = True
+        return Match("diverged", near, tuple(self._told(near.asked, asked)))
+
+    def _told(self, old: Asked, new: Asked) -> list[str]:
+        names = ("kind", "name", "method", "URL", "credential")
+        found = [
+            f"{name}: {_plain(one)} -> {_plain(other)}" if name != "credential" else "the credential is another one"
+            for name, one, other in zip(names, old.hard, new.hard, strict=True)
+            if one != other
+        ]
+        found += [f"header {line}" for line in differences(dict(old.headers), dict(new.headers))]
+        found += differences(old.document(), new.document())
+        return found or ["its volatile tokens (ids, times) stand for others than before in this run"]
+
+
+class _Row:
+    """Recorded requests that look alike, in order."""
+
+    __slots__ = ("_fresh", "_lanes", "all")
+
+    def __init__(self) -> None:
+        self.all: list[Entry] = []
+        self._lanes: dict[str, deque[Entry]] = {}
+        self._fresh: deque[Entry] = deque()
+
+    def add(self, entry: Entry) -> None:
+        self.all.append(entry)
+        self._lanes.setdefault(entry.lane, deque()).append(entry)
+        self._fresh.append(entry)
+
+    def waiting(self, lane: str | None, taken: set[str]) -> Iterator[Entry]:
+        """Those without a request: of this lane first, then of lanes that nobody stands for, then of any. What was used
+        is dropped on the way, so that the first is found at once however many there were."""
+        own = self._lanes.get(lane) if lane is not None else None
+        if own is not None:
+            _drop(own)
+            yield from (entry for entry in own if not entry.used)
+        _drop(self._fresh)
+        yield from (entry for entry in self._fresh if not entry.used and entry.lane not in taken)
+        yield from (entry for entry in self._fresh if not entry.used and entry.lane in taken and entry.lane != lane)
+
+
+def _drop(row: deque[Entry]) -> None:
+    while row and row[0].used:
+        row.popleft()
+
+
+@dataclass(slots=True)
+class _Names:
+    """What stands for what: recorded tokens and those of the replay, one for one."""
+
+    _new: dict[str, str] = field(default_factory=dict)
+    _old: dict[str, str] = field(default_factory=dict)
+    _settled: set[int] = field(default_factory=set)
+
+    def of(self, token: str) -> str:
+        """What a recorded token is called in the replay; one that nobody has named is itself, for good."""
+        name = self._new.get(token)
+        if name is None:
+            name = self._new[token] = token
+            self._old.setdefault(token, token)
+        return name
+
+    def fit(self, old: Asked, new: Asked) -> dict[str, str] | None:
+        """The pairs by which one request is the other; None if they contradict what is known."""
+        before: list[Token] = list(old.head)
+        now: list[Token] = list(new.head)
+        same: list[int] = []
+        for (_, group), (_, other) in zip(old.parts, new.parts, strict=True):
+            for one, two in zip(group, other, strict=True):
+                if one is two and (not one.tokens or id(one) in self._settled):
+                    continue
+                before += one.tokens
+                now += two.tokens
+                if one is two:
+                    same.append(id(one))
+        pairs = self.agree(before, now)
+        if pairs is not None:
+            self._settled.update(same)
+        return pairs
+
+    def agree(self, before: list[Token], now: list[Token]) -> dict[str, str] | None:
+        """The pairs by which one row of tokens is the other; None if they contradict what is known, or one another."""
+        if len(before) != len(now):
+            return None
+        pairs: dict[str, str] = {}
+        back: dict[str, str] = {}
+        for one, two in zip(before, now, strict=True):
+            if one.kind != two.kind:
+                return None
+            if one.kind == "rpc" or (one.is_time and (one.text == two.text or (one.now and two.now))):
+                continue
+            name = self._new.get(one.text) or pairs.get(one.text)
+            if name is None:
+                if (self._old.get(two.text) or back.get(two.text) or one.text) != one.text:
+                    return None
+                pairs[one.text] = two.text
+                back[two.text] = one.text
+            elif name != two.text:
+                return None
+        return pairs
+
+    def learn(self, pairs: Mapping[str, str]) -> None:
+        """From now on, these stand for one another."""
+        self._new.update(pairs)
+        self._old.update((new, old) for old, new in pairs.items())
+
+
+def _rpc(old: Asked, new: Asked) -> dict[str, str]:
+    """The numbers of a JSON-RPC message, recorded and present, where they differ."""
+    if len(old.parts) != len(new.parts):
+        return {}
+    numbered = [
+        (one, two)
+        for (_, group), (_, other) in zip(old.parts, new.parts, strict=True)
+        for a, b in zip(group, other, strict=False)
+        if a is not b
+        for one, two in zip(a.tokens, b.tokens, strict=False)
+        if one.kind == "rpc"
+    ]
+    return {one.text: two.text for one, two in numbered if one.text != two.text}
+
+
+def _plain(text: str) -> str:
+    """With each mark as `<kind>`."""
+    return re.sub("\0(\\w+)\0", r"<\1>", text)

@@ -1,0 +1,196 @@
+"""The player: a stage that answers from a tape in the world's place.
+
+It stands between the faults and the world, so any fault can hit a replayed run. A request that the tape does not answer
+gets an error that says so and what came nearest, and stays in `problems` whatever the agent makes of that error. The
+world is asked only where `allow_live` or a fork says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from flakestorm.core.call import Call, Reply, Tap
+from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.site import Site
+from flakestorm.errors import CallFailed, Misuse
+from flakestorm.tape import redact
+from flakestorm.tape.fingerprint import Request
+from flakestorm.tape.match import Entry, Match, Matcher
+from flakestorm.tape.serving import failure, served
+
+__all__ = ["MISMATCH", "Played", "Player", "as_recorded"]
+
+MISMATCH = "tape_mismatch"
+"""The type of the error that an agent gets where the tape has no answer. Its status, 400, is one no SDK retries."""
+
+_PROBLEMS = ("reordered", "diverged", "extra")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One request of a replay.
+
+    Args:
+        site: its address in the replay.
+        match: what became of it.
+    """
+
+    site: Site
+    match: Match
+
+    @property
+    def problem(self) -> bool:
+        """Whether the replay differs from the recording here."""
+        return self.match.outcome in _PROBLEMS
+
+    def __str__(self) -> str:
+        outcome, entry, details, _ = self.match
+        told = f": {'; '.join(details)}" if details else ""
+        if outcome == "diverged" and entry is not None:
+            return f"{self.site} diverged from the tape; the nearest entry is {entry.site}{told}"
+        if outcome == "extra":
+            return f"{self.site} is an extra request{told}"
+        if outcome == "reordered" and entry is not None:
+            return f"{self.site} was reordered: the tape has it as {entry.site}, before a request that came earlier now"
+        return f"{self.site} {outcome}{told}"
+
+
+def as_recorded(call: Call) -> Request:
+    """A call as a tape tells it: without its secrets."""
+    return Request(call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body)
+
+
+class Player:
+    """Plays a tape to the calls of one run. `played` holds every request, in order of arrival.
+
+    Args:
+        matcher: knows the tape.
+        allow_live: whether a request that the tape does not answer goes on to the world; it is a problem all the same.
+        until: the recorded exchange from which on nothing is played: its request, and all later ones that no earlier
+            exchange answers, are for `then`.
+        then: the stage that has those; the world where None.
+        tell: says a call as the tape would.
+    """
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        *,
+        allow_live: bool = False,
+        until: Site | None = None,
+        then: Interceptor | None = None,
+        tell: Callable[[Call], Request] = as_recorded,
+    ) -> None:
+        self._matcher, self._live, self._then, self._tell = matcher, allow_live, then, tell
+        self._lock = threading.Lock()  # an agent's threads share it
+        self.recall: Callable[[float], None] = _nothing
+        """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
+        self.played: list[Played] = []
+        self.forked: Site | None = None
+        """The site of the first call that was for `then`, once there was one."""
+        self._end = None if until is None else _number(matcher.entries, until)
+
+    @property
+    def problems(self) -> list[str]:
+        """What differs from the recording, in words; what was not asked for is not known before the run is over."""
+        return [str(played) for played in self.played if played.problem]
+
+    def missing(self) -> list[str]:
+        """The recorded requests that were not made; of a fork, those before it."""
+        end = self._end
+        missing = [entry for entry in self._matcher.missing() if end is None or entry.n < end]
+        return [f"{entry.site} was not asked for again" for entry in missing]
+
+    def stage(self, call: Call) -> Flow | Call:
+        """Answers from the tape; see the class."""
+        with self._lock:
+            if call.upload is not None:
+                match = Match("diverged", None, ("its body is streamed by the agent, so it is not known here",))
+            else:
+                match = self._matcher.match(self._tell(call), call.lane)
+            if self._is_beyond(match):
+                self.forked = self.forked or call.site
+                return call if self._then is None else self._then(call)
+            site = call.site or Site("http", "unknown", 1)
+            played = Played(site, match)
+            self.played.append(played)
+            if match.outcome in ("diverged", "extra"):
+                return call if self._live else _answer(_refusal(call, f"flakestorm replay: {played}"))
+            return _answer(self._reply(match))
+
+    def _is_beyond(self, match: Match) -> bool:
+        """Whether a call is no longer one of those that are played."""
+        if self._end is None:
+            return False
+        if match.outcome in ("diverged", "extra"):
+            return self.forked is not None
+        return match.entry is not None and match.entry.n >= self._end
+
+    def _reply(self, match: Match) -> Reply | CallFailed:
+        entry = match.entry
+        heard_ms = None if entry is None else entry.reply.heard_ms(entry.end_ms)
+        if heard_ms is not None:
+            self.recall(heard_ms)
+        if entry is None or not entry.reply.status:
+            return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
+        reply = served(entry.reply, self._matcher.heard, match.rpc)
+        self._matcher.lanes.begin()
+        return reply.pipe(_Under(self._matcher, self._lock))
+
+
+def _nothing(_: float) -> None:
+    """Nobody asks for the time."""
+
+
+class _Under(Tap):
+    """Notes when a call is over, so that it is known whether two were under way at once."""
+
+    __slots__ = ("_lock", "_matcher")
+
+    def __init__(self, matcher: Matcher, lock: threading.Lock) -> None:
+        self._matcher, self._lock = matcher, lock
+
+    def end(self, error: BaseException | None) -> None:
+        with self._lock:
+            self._matcher.lanes.end()
+
+
+def _answer(reply: Reply | CallFailed) -> Flow:
+    """A flow that ends with this, without going further in."""
+    if isinstance(reply, CallFailed):
+        raise reply
+    return reply
+    yield
+
+
+def _refusal(call: Call, text: str) -> Reply:
+    """What a call is told that the tape does not answer, in the form in which its client expects errors."""
+    if call.kind == "mcp" and call.wire:
+        from flakestorm.wire.mcp_reply import failed
+
+        return failed(call, text)
+    if call.method == "CALL":
+        from flakestorm.wire.values import raised
+
+        return raised(LookupError(text))
+    error = {"message": text, "type": MISMATCH, "code": MISMATCH, "status": "INVALID_ARGUMENT"}
+    body = orjson.dumps({"type": "error", "error": error})
+    fields = (("content-type", "application/json"), ("content-length", str(len(body))), ("x-should-retry", "false"))
+    return Reply(400, fields, body, (), "Bad Request")
+
+
+def _number(entries: Sequence[Entry], site: Site) -> int:
+    """The number of the exchange at this site.
+
+    Raises:
+        Misuse: there is none; the message names some that there are.
+    """
+    for entry in entries:
+        if entry.site == site:
+            return entry.n
+    some = ", ".join(str(entry.site) for entry in entries[:10])
+    raise Misuse(f"the tape has no {site}; it has {some}{' and more' if len(entries) > 10 else ''}")

@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import httpx
+import pytest
+
+import flakestorm
+from flakestorm.api.replaying import load_tape, replay
+from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
+from upstream import Upstream, document
+
+
+@pytest.fixture
+def up():
+    with Upstream() as upstream:
+        upstream.reply("/search", document({"flights": 3}))
+        yield upstream
+
+
+def agent(up: Upstream):
+    def answer(text: str = "Oslo") -> str:
+        return f"{text}: {httpx.post(f'{up.url}/search', json={'to': text}).json()['flights']}"
+
+    return answer
+
+
+@pytest.fixture
+def tape(up: Upstream, tmp_path: Path) -> Path:
+    path = tmp_path / "a.tape"
+    with flakestorm.record(path, input="Rome") as recording:
+        recording.output = agent(up)("Rome")
+    return path
+
+
+def test_the_function_gets_the_tapes_input(up, tape) -> None:
+    assert replay(tape, agent(up)) == "Rome: 3"
+    assert up.count() == 1
+
+
+def test_without_an_input_it_is_called_with_nothing(up, tmp_path) -> None:
+    with flakestorm.record(tmp_path / "b.tape"):
+        agent(up)()
+    assert replay(tmp_path / "b.tape", agent(up)) == "Oslo: 3"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda fn: lambda text: fn(text).upper(), "the output is another one"),
+        (lambda fn: lambda text: "Rome: 3", r"http/127.0.0.1#1 was not asked for again"),
+        (lambda fn: lambda text: (fn(text), fn(text))[0], "extra request"),
+        (lambda fn: lambda text: fn("Oslo"), r'to: "Rome" -> "Oslo"'),
+        (lambda fn: lambda text: 1 / 0 if fn("Oslo") else "", "nearest entry"),
+    ],
+)
+def test_whatever_differs_is_raised(up, tape, change, told) -> None:
+    def swallowing(text: str) -> str:
+        try:
+            return agent(up)(text)
+        except KeyError:
+            return "Rome: 3"
+
+    with pytest.raises(TapeMismatch, match=told) as caught:
+        replay(tape, change(swallowing))
+    assert caught.value.problems
+    assert up.count() == 1
+
+
+def test_what_the_function_raises_itself_is_its_own(up, tape) -> None:
+    def failing(text: str) -> str:
+        agent(up)(text)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        replay(tape, failing)
+
+
+def test_live_calls_must_be_asked_for(up, tape) -> None:
+    with pytest.raises(TapeMismatch):
+        replay(tape, lambda text: agent(up)("Oslo"), allow_live=True)
+    assert up.count() == 2
+
+
+def test_a_tape_without_calls_verifies_nothing(tmp_path) -> None:
+    with flakestorm.record(tmp_path / "e.tape"):
+        pass
+    with pytest.raises(TapeError, match="nothing to verify"):
+        replay(tmp_path / "e.tape", lambda: None)
+
+
+def test_a_damaged_tape_is_refused(tape) -> None:
+    lines = tape.read_bytes().splitlines(keepends=True)
+    tape.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(TapeDamaged, match="cut short"):
+        load_tape(tape)
+    tape.write_bytes(b"".join([lines[0], lines[1].replace(b"Rome", b"Roma"), lines[2]]))
+    with pytest.raises(TapeDamaged, match="edited"):
+        load_tape(tape)

@@ -1,0 +1,93 @@
+import json
+
+import pytest
+
+from flakestorm.tape.fingerprint import Requests, fingerprints, says_something
+from flakestorm.tape.tokens import Tokens
+from replay_support import HEADERS, SPANS, chat, request
+
+UUIDS = "0b8e8f52-6c3e-4c8e-9d43-7a5d0e1a2b3c", "11111111-6c3e-4c8e-9d43-7a5d0e1a2b3c"
+FORM = (("content-type", "application/x-www-form-urlencoded"),)
+
+
+def prints(body, **more):
+    return fingerprints(request(body, **more), Requests(Tokens(SPANS)))
+
+
+def test_each_is_coarser_than_the_one_before() -> None:
+    one = prints(chat(f"book {UUIDS[0]}"))
+    respelled = prints(json.dumps(chat(f"book {UUIDS[0]}"), indent=1).encode())
+    other_id = prints(chat(f"book {UUIDS[1]}"))
+    more = prints(chat(f"book {UUIDS[0]}", max_tokens=5))
+    assert (one.raw == respelled.raw, one.canonical == respelled.canonical) == (False, True)
+    assert (one.canonical == other_id.canonical, one.renamed == other_id.renamed) == (False, True)
+    assert (one.renamed == more.renamed, one.skeleton == more.skeleton) == (False, True)
+    assert one.skeleton != prints(chat("book another")).skeleton
+
+
+def test_what_was_equal_stays_equal() -> None:
+    a, b = UUIDS
+    assert prints(chat(f"{a} {b}")).renamed == prints(chat(f"{b} {a}")).renamed
+    assert prints(chat(f"{a} {a}")).renamed != prints(chat(f"{a} {b}")).renamed
+
+
+def test_tool_arguments_may_be_spelled_otherwise() -> None:
+    def call(arguments: str):
+        return {"tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}
+
+    assert prints(call('{"a": 1, "b": 2}')).canonical == prints(call('{"b":2,"a":1.0}')).canonical
+    assert prints(call('{"a": 1}')).canonical != prints(call('{"a": 2}')).canonical
+    assert prints({"arguments": {"a": 1}}).canonical != prints({"arguments": '{"a": 1}'}).canonical
+
+
+def test_headers_that_say_how_to_behave_count() -> None:
+    assert says_something((*HEADERS, ("Anthropic-Version", "2023-06-01"), ("X-Stainless-Lang", "python"))) == (
+        ("anthropic-version", "2023-06-01"),
+        ("content-type", "application/json"),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "GET"},
+        {"url": "https://api.openai.com/v2/chat/completions"},
+        {"url": "https://elsewhere.test/v1/chat/completions"},
+        {"url": "https://api.openai.com/v1/chat/completions?beta=1"},
+        {"name": "gpt-4o-mini"},
+        {"headers": (("Authorization", "[secret:ffffffff]"), *HEADERS[1:])},
+        {"headers": HEADERS[1:]},
+    ],
+)
+def test_what_is_hard(changes) -> None:
+    assert prints(chat("hi")).renamed != prints(chat("hi"), **changes).renamed
+
+
+def test_a_signed_request_is_told_by_what_it_asks() -> None:
+    first = (("Authorization", "AWS4 a"), ("X-Amz-Date", "20240101T000000Z"))
+    second = (("Authorization", "AWS4 b"), ("X-Amz-Date", "20250101T000000Z"))
+    assert prints(chat("hi"), headers=first).canonical == prints(chat("hi"), headers=second).canonical
+
+
+def test_other_bodies_than_json() -> None:
+    assert prints(b"a=1&b=2", headers=FORM).canonical == prints(b"a=1&b=%32", headers=FORM).canonical
+    assert prints(b"a=1&b=2", headers=FORM).canonical != prints(b"a=1&b=3", headers=FORM).canonical
+    assert prints(b"\xff\x00").canonical != prints(b"\xff\x01").canonical
+    assert prints(b"").canonical != prints(b"null").canonical
+    assert prints(b"[1, 2]").canonical == prints(b"[1,2.0]").canonical
+
+    def form(mark: str, value: str):
+        body = f'--{mark}\r\nContent-Disposition: form-data; name="a"\r\n\r\n{value}\r\n--{mark}--\r\n'.encode()
+        return prints(body, headers=(("content-type", f"multipart/form-data; boundary={mark}"),))
+
+    assert form("xx", "1").canonical == form("yy", "1").canonical != form("yy", "2").canonical
+
+
+def test_a_part_is_read_once_however_often_it_is_repeated() -> None:
+    requests = Requests()
+    first = requests.read(request(chat("one", "two")))
+    second = requests.read(request(chat("one", "two", "three")))
+    assert [a is b for (_, g), (_, h) in zip(first.parts, second.parts, strict=True) for a, b in zip(g, h)] == [
+        True
+    ] * 3
+    assert second.document() == chat("one", "two", "three")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from flakestorm.core.call import Call, Reply
+from flakestorm.core.pipeline import drive
+from flakestorm.core.site import Site
+from flakestorm.core.stream import pump
+from flakestorm.errors import CallFailed
+from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.rehearsal import rehearsal
+
+SITE = Site("tool", "search", 1)
+
+
+def never(_: object) -> Reply:
+    raise AssertionError("the world was asked")
+
+
+def ask(recorded: Recorded, recall: Callable[[float], None] = lambda _: None, site: Site = SITE) -> Reply:
+    stage = rehearsal([Exchange(SITE, reply=recorded, t_ms=5, duration_ms=2)], recall)
+    return drive(stage(Call("POST", "https://tools.test", site=site)), never, never)  # type: ignore[arg-type]
+
+
+def test_a_site_gets_its_reply_whatever_is_asked() -> None:
+    moments: list[float] = []
+    reply = ask(Recorded(201, (("X-A", "b"),), "Created", [b"one ", b"two"], [6.5, 7.0]), moments.append)
+    assert (reply.status, reply.reason, reply.headers, reply.body) == (201, "Created", (("X-A", "b"),), b"one two")
+    assert moments == [6.5]
+
+
+def test_a_stream_keeps_its_pieces_and_its_break() -> None:
+    assert list(pump(ask(Recorded(200, chunks=[b"a", b"b"], stream=True)), never)) == [b"a", b"b"]
+    pieces = pump(ask(Recorded(200, chunks=[b"a"], stream=True, end="broken", error="ReadError: gone")), never)
+    assert next(pieces) == b"a"
+    with pytest.raises(CallFailed, match="gone"):
+        next(pieces)
+
+
+@pytest.mark.parametrize(("error", "how"), [("ReadTimeout: too slow", "timeout"), ("ConnectError: no", "reset")])
+def test_a_failure_is_a_failure_again(error: str, how: str) -> None:
+    moments: list[float] = []
+    with pytest.raises(CallFailed) as failed:
+        ask(Recorded(0, end="broken", error=error), moments.append)
+    assert failed.value.how == how
+    assert moments == [7]
+
+
+def test_a_reply_without_a_body_says_no_time() -> None:
+    moments: list[float] = []
+    assert ask(Recorded(204), moments.append).status == 204
+    assert moments == []
+
+
+def test_what_was_not_recorded_never_goes_to_the_world() -> None:
+    with pytest.raises(CallFailed, match="nothing was recorded at tool/search#2"):
+        ask(Recorded(200), site=Site("tool", "search", 2))
