@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from e2e_support import FLAKESTORM, PROGRAMS, Done, clean_env, flakestorm, write_config
 from flakestorm.tape.reader import Tape
-from upstream import Upstream, document
+from upstream import Canned, Request, Upstream, document
 
 AGENT = (sys.executable, str(PROGRAMS / "taped_agent.py"))
 
@@ -165,6 +170,43 @@ def test_misuse_is_exit_code_2(tmp_path: Path, words: list[str], told: str) -> N
         words = ["record", "-o", "file/a.tape", "--", "ls"]
     done = flakestorm(tmp_path, *words)
     assert (done.code, told in done.err) == (2, True), done.err
+
+
+def test_eight_workers_on_one_connection_pool_are_equal_every_time(tmp_path: Path) -> None:
+    numbers, lock = itertools.count(), threading.Lock()
+
+    def answer(_: Request) -> Canned:
+        with lock:
+            return document({"n": next(numbers)})
+
+    with Upstream() as up:
+        up.reply("/search", answer)
+        env = {"SEARCH_URL": f"{up.url}/search"}
+        program = (sys.executable, str(PROGRAMS / "eight_threads.py"))
+        assert flakestorm(tmp_path, "record", "-o", "a.tape", "--", *program, env=env).code == 0
+        for _ in range(3):
+            done = flakestorm(tmp_path, "verify-tape", "a.tape", env=env)
+            assert done.code == 0, done.out
+        assert up.count() == 32
+
+
+def test_what_the_guide_shows_is_done(taped: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "record-and-replay.md").read_text()
+    (taped.folder / "agent.py").write_text((PROGRAMS / "taped_agent.py").read_text())
+    (console,) = re.findall(r"```console\n(.*?)```", guide, re.DOTALL)
+    for line in console.splitlines():
+        words = shlex.split(line.removeprefix("$ flakestorm "))
+        done = taped.run(*words)
+        assert done.code == 0, done.out + done.err
+    monkeypatch.chdir(taped.folder)
+    (python,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+
+    def book(text: str) -> str:
+        return str(httpx.post(f"{taped.up.url}/search", json={"to": text}).json())
+
+    before = taped.up.count()
+    exec(python, {"book": book})
+    assert taped.up.count() == before + 1
 
 
 def test_an_interrupted_recording_is_a_readable_tape(tmp_path: Path) -> None:

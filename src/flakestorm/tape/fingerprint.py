@@ -12,7 +12,8 @@ the items of its lists) and what is known about a part is kept by its bytes: the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -30,6 +31,8 @@ __all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
+
+_LISTS = 16  # how many are remembered, to go on from; an agent has few conversations at a time
 
 _SILENT = frozenset(
     word
@@ -73,6 +76,29 @@ class Part:
         self.raw, self.canonical, self.renamed, self.tokens = raw, canonical, renamed, tokens
 
 
+class Group(tuple[Part, ...]):
+    """The parts of one member of a body, with what they come to: digests, and tokens in order. One that goes on from
+    another costs what it adds."""
+
+    canonical: blake2b
+    renamed: blake2b
+    tokens: tuple[Token, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part], before: Group | None = None) -> Group:
+        """These parts, after those before them."""
+        new = tuple(parts)
+        group = cls(new if before is None else (*before, *new))
+        group.canonical = blake2b(digest_size=16) if before is None else before.canonical.copy()
+        group.renamed = blake2b(digest_size=16) if before is None else before.renamed.copy()
+        for part in new:
+            group.canonical.update(part.canonical)
+            group.renamed.update(part.renamed)
+        tokens = tuple([token for part in new if part.tokens for token in part.tokens])
+        group.tokens = tokens if before is None else (*before.tokens, *tokens)
+        return group
+
+
 class Fingerprints(NamedTuple):
     """The four fingerprints of one request; see the module's docstring."""
 
@@ -99,15 +125,16 @@ class Asked:
         self,
         hard: tuple[str, ...],
         headers: tuple[tuple[str, str], ...],
-        parts: tuple[tuple[str, tuple[Part, ...]], ...],
+        parts: tuple[tuple[str, Group], ...],
         head: Part,
     ) -> None:
         self.hard, self.headers, self.parts, self.head = hard, headers, parts, head.tokens
-        every = [part for _, group in parts for part in group]
-        shape = "\0".join(f"{name}:{len(group)}" for name, group in parts).encode("utf-8", "surrogatepass")
-        tokens = [token for part in (head, *every) if part.tokens for token in part.tokens]
-        self.canonical = _digest(head.canonical, shape, b"".join([part.canonical for part in every]))
-        self.renamed = _digest(head.renamed, shape, b"".join([part.renamed for part in every]), *_numbered(tokens))
+        shape = "\0".join([f"{name}:{len(group)}" for name, group in parts]).encode("utf-8", "surrogatepass")
+        tokens = [*head.tokens, *(token for _, group in parts for token in group.tokens)]
+        canonical = [group.canonical.digest() for _, group in parts]
+        self.canonical = _digest(head.canonical, shape, *canonical)
+        renamed = [group.renamed.digest() for _, group in parts]
+        self.renamed = _digest(head.renamed, shape, *renamed, *_numbered(tokens))
 
     @property
     def skeleton(self) -> bytes:
@@ -141,6 +168,8 @@ class Requests:
     def __init__(self, tokens: Tokens | None = None) -> None:
         self._tokens = tokens or Tokens()
         self._parts: dict[tuple[str, bytes], Part] = {}
+        self._lists: deque[tuple[str, bytes, Group]] = deque(maxlen=_LISTS)
+        self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
 
     def read(self, request: Request) -> Asked:
         """What a request says."""
@@ -158,29 +187,47 @@ class Requests:
         head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
         return Asked(hard, fields, self._body(request), head)
 
-    def _body(self, request: Request) -> tuple[tuple[str, tuple[Part, ...]], ...]:
+    def _body(self, request: Request) -> tuple[tuple[str, Group], ...]:
         body = decode_body(request.body, request.headers)
         kind = (header(request.headers, "content-type") or "").partition(";")[0].strip().lower()
         if kind == "multipart/form-data":
-            return (("", tuple(self._part("", piece, False) for piece in _multipart(body, request.headers))),)
+            return (("", Group.of(self._part("", piece, False) for piece in _multipart(body, request.headers))),)
         if kind == "application/x-www-form-urlencoded":
             pairs = parse_qsl(body.decode("utf-8", "replace"), True)
-            return tuple((name, (self._part(name, value.encode(), False),)) for name, value in pairs)
+            return tuple((name, Group.of([self._part(name, value.encode(), False)])) for name, value in pairs)
         try:
             members = _members.decode(body)
         except (ValueError, RecursionError):
-            return (("", (self._part("", body, True),)),) if body else ()
+            return (("", Group.of([self._part("", body, True)])),) if body else ()
         rpc = "jsonrpc" in members
-        return tuple(self._member(name, members[name], rpc) for name in sorted(members))
+        return tuple([self._member(name, members[name], rpc) for name in sorted(members)])
 
-    def _member(self, name: str, value: msgspec.Raw, rpc: bool) -> tuple[str, tuple[Part, ...]]:
+    def _member(self, name: str, value: msgspec.Raw, rpc: bool) -> tuple[str, Group]:
         raw = bytes(value)
         if raw.startswith(b"["):
             try:
-                return f"{name}[]", tuple([self._part(name, bytes(item), True) for item in _items.decode(raw)])
+                return f"{name}[]", self._list(name, raw)
             except (ValueError, RecursionError):
                 pass
-        return name, (self._part(RPC if rpc and name == "id" else name, raw, True),)
+        return name, Group.of([self._part(RPC if rpc and name == "id" else name, raw, True)])
+
+    def _list(self, name: str, raw: bytes) -> Group:
+        """The items of a list. What an earlier one had already, up to its closing bracket, is not read again."""
+        for at, (known, before, group) in enumerate(self._lists):
+            if known == name and raw.startswith(before) and raw[len(before) : len(before) + 1] in (b",", b"]"):
+                del self._lists[at]
+                rest = raw[len(before) + 1 :]
+                if raw[len(before) : len(before) + 1] == b",":
+                    group = Group.of(self._items(name, b"[" + rest), group)
+                break
+        else:
+            group = Group.of(self._items(name, raw))
+        if group:
+            self._lists.appendleft((name, raw[:-1].rstrip(), group))
+        return self._groups.setdefault((name, group.canonical.digest(), group.renamed.digest(), len(group)), group)
+
+    def _items(self, name: str, raw: bytes) -> list[Part]:
+        return [self._part(name, bytes(item), True) for item in _items.decode(raw)]
 
     def _part(self, name: str, raw: bytes, json: bool) -> Part:
         part = self._parts.get((name, raw))

@@ -240,6 +240,10 @@ class _Names:
         now: list[Token] = list(new.head)
         same: list[int] = []
         for (_, group), (_, other) in zip(old.parts, new.parts, strict=True):
+            if group is other and (not group.tokens or id(group) in self._settled):
+                continue
+            if group is other:
+                same.append(id(group))
             for one, two in zip(group, other, strict=True):
                 if one is two and (not one.tokens or id(one) in self._settled):
                     continue
@@ -286,6 +290,7 @@ def _rpc(old: Asked, new: Asked) -> dict[str, str]:
     numbered = [
         (one, two)
         for (_, group), (_, other) in zip(old.parts, new.parts, strict=True)
+        if group is not other
         for a, b in zip(group, other, strict=False)
         if a is not b
         for one, two in zip(a.tokens, b.tokens, strict=False)

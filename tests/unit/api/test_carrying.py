@@ -6,9 +6,12 @@ import pytest
 
 from flakestorm.api import Options, load
 from flakestorm.api.carrying import carry_out, in_a_loop, seed_of
+from flakestorm.config.model import Scenario
 from flakestorm.core.call import Call, Reply
 from flakestorm.engine.plan import BASELINE, make_plan
 from flakestorm.engine.score import Gate
+from flakestorm.faults.schedule import parse_injection
+from flakestorm.tape.reader import Tape
 
 AGENT = """
 import httpx
@@ -58,3 +61,18 @@ def test_stages_within_stand_between_the_faults_and_the_world(project, tmp_path:
     plan = make_plan("run", scenarios=[BASELINE], invariants=project.config.invariants, prompts=["hello"])
     report = carry_out(project, plan, Gate("single"), Options(tapes=tmp_path), within=lambda _: (stand_in,))
     assert (report.verdict, report.runs[0].output) == ("pass", "stood in")
+
+
+def test_what_stands_in_is_the_worlds_word_where_a_fault_hits_it(project, tmp_path: Path) -> None:
+    def stand_in(call: Call):
+        return Reply(200, (("content-type", "text/plain"),), b"stood in")
+        yield call
+
+    scenario = Scenario(name="down", tool_faults=[parse_injection("http/127.0.0.1#1=malicious_response:boo").spec])
+    plan = make_plan("run", scenarios=[scenario], invariants=project.config.invariants, prompts=["hello"])
+    report = carry_out(project, plan, Gate("single"), Options(tapes=tmp_path), within=lambda _: (stand_in,))
+    (exchange,) = Tape.open(report.runs[0].tape)
+    assert [fault.mode for fault in exchange.faults] == ["malicious_response"]
+    assert exchange.world is not None
+    assert (exchange.sent, exchange.world.body) == (0, b"stood in")
+    assert exchange.reply.body != b"stood in"

@@ -87,7 +87,20 @@ def test_a_part_is_read_once_however_often_it_is_repeated() -> None:
     requests = Requests()
     first = requests.read(request(chat("one", "two")))
     second = requests.read(request(chat("one", "two", "three")))
-    assert [a is b for (_, g), (_, h) in zip(first.parts, second.parts, strict=True) for a, b in zip(g, h)] == [
-        True
-    ] * 3
+    for (_, group), (_, other) in zip(first.parts, second.parts, strict=True):
+        assert all(a is b for a, b in zip(group, other, strict=False))
     assert second.document() == chat("one", "two", "three")
+
+
+def test_a_list_that_goes_on_is_read_on_and_one_that_does_not_is_read_anew() -> None:
+    requests, alone = Requests(), chat("one", "two", "three")
+    for turns in (("one",), ("one", "two"), ("one", "two", "three"), ("one", "2", "three"), ("one", "two", "three")):
+        grown = requests.read(request(chat(*turns)))
+        fresh = Requests().read(request(chat(*turns)))
+        assert (grown.canonical, grown.renamed) == (fresh.canonical, fresh.renamed)
+    again = requests.read(request(alone))
+    assert dict(again.parts)["messages[]"] is dict(requests.read(request(alone)).parts)["messages[]"]
+    longer = requests.read(request({"messages": [1, 23]}))
+    assert longer.canonical != requests.read(request({"messages": [1, 2]})).canonical
+    told = [requests.read(request({"messages": turns})).document() for turns in ([], [1], [1, [2, 3]], [])]
+    assert told == [{"messages": []}, {"messages": [1]}, {"messages": [1, [2, 3]]}, {"messages": []}]
