@@ -102,3 +102,17 @@ def test_a_server_cannot_be_handed_to_an_agent_that_is_not_started(tmp_path: Pat
     done = flakestorm(tmp_path, "contract", "validate")
     assert done.code == 2
     assert "agent.mcp" in done.err
+
+
+def test_what_a_server_said_is_replayed_whatever_it_would_say_now(tmp_path: Path) -> None:
+    config(tmp_path, {"type": "command", "start": [sys.executable, str(PROGRAMS / "mcp_agent.py")]}, SCENARIOS[:1])
+    done = flakestorm(tmp_path, "record", "--input", "hello", "-o", "a.tape")
+    assert (done.code, "the notes say:" in done.out) == (0, True), done.err
+    assert flakestorm(tmp_path, "verify-tape", "a.tape").code == 0
+    program = (PROGRAMS / "mcp_agent.py").read_text()
+    (tmp_path / "renumbered.py").write_text(program.replace("asked = 0", "asked = 70"))
+    (tmp_path / "other.py").write_text(program.replace('.strip()}', '.strip() + "!"}'))
+    for name, code in (("renumbered.py", 0), ("other.py", 1)):
+        config(tmp_path, {"type": "command", "start": [sys.executable, name]}, SCENARIOS[:1])
+        done = flakestorm(tmp_path, "verify-tape", "a.tape", "-c", "flakestorm.yaml")
+        assert done.code == code, done.out + done.err
