@@ -35,13 +35,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
     "report": ("report:report", "Render a saved report in any form, or list those that are saved."),
     "score": ("report:score", "Print a saved report's score and nothing else."),
+    "scan": ("scan:scan", "Find personal data and injected instructions in files."),
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
 LATER = frozenset({
-    "blame", "certificate", "compare", "diff", "doctor", "explore", "fork", "record", "replay", "scan", "shrink",
+    "blame", "certificate", "compare", "diff", "doctor", "explore", "fork", "record", "replay", "shrink",
     "verify-tape", "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""
