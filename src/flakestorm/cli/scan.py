@@ -90,7 +90,7 @@ def _text_of(line: str, number: int) -> str:
         raise Misuse(f"line {number} is no JSON: {error}") from None
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):
-        raise Misuse(f"line {number} has no `text`; each line must be an object like {{\"text\": \"...\"}}")
+        raise Misuse(f'line {number} has no `text`; each line must be an object like {{"text": "..."}}')
     return text
 
 

@@ -26,22 +26,20 @@ def _shift(text: str, by: int) -> str:
     return text.translate(str.maketrans(abc + abc.upper(), turned + turned.upper()))
 
 
-_MORSE = dict(
-    zip(
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. "
-        "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----. .-.-.- --..-- ..--..".split(),
-        abc + "0123456789.,?",
-        strict=True,
-    )
-)
+_MORSE_CODES = """
+    .- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --..
+    ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----. .-.-.- --..-- ..--..
+"""
+_MORSE = dict(zip(_MORSE_CODES.split(), abc + "0123456789.,?", strict=True))
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 # Letters of other alphabets that look like Latin ones and that NFKC leaves as they are.
-_ALIKE = str.maketrans("аеорсухіјѕԁһӏԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι", "aeopcyxijsdhlqwABEZHIKMNOPTYXoavi")  # noqa: RUF001
+_ALIKE = str.maketrans("аеорсухіјѕԁһӏԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι", "aeopcyxijsdhlqwABEZHIKMNOPTYXoavi")
 _UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
 _SHIFTED = frozenset(_shift(word, by).encode() for by in range(1, 26) for word in _WORDS)
 _BACKWARDS = frozenset(word[::-1].encode() for word in (*_WORDS, "system"))
+_SPACED = tuple(mark.join(part) for part in ("gnore", "nstruc", "rompt", "asswor", "ystem") for mark in " ._*|-")
 _ODD = re.compile(
     f"{_UNSEEN.pattern}|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f\u24b6-\u24e9]"
     "|[a-z][\u0300-\u036f\u0370-\u052f][a-z]|[a-z][\u0300-\u036f]{2}",
@@ -73,7 +71,7 @@ def _worn(text: str, words: Collection[bytes]) -> Iterator[str]:
     if any(len(word) >= 16 for word in words):
         yield "base64"
         yield "hex"
-    elif sum(len(word) == 2 and not word.isalpha() for word in words) >= 4 or "\\x" in text:
+    elif "\\x" in text or sum(len(word) == 2 and word[0] in b"234567" and word[1] in b"abcdef" for word in words) >= 3:
         yield "hex"
     if any(len(word) == 8 and not word.strip(b"01") for word in words):
         yield "binary"
@@ -94,7 +92,9 @@ def _whole(text: str, words: Collection[bytes]) -> Iterator[Callable[[str], Iter
     if any(not word.isalpha() and not word.isdigit() and _leet_word(word) for word in words):
         yield _leet
     if sum(len(word) == 1 for word in words) >= 7:
-        yield _spaced
+        lower = text.lower()
+        if any(word in lower for word in _SPACED):
+            yield _spaced
     if not text.isascii() and _ODD.search(text):
         yield _unseen
 

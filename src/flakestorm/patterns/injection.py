@@ -25,7 +25,7 @@ __all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
 THRESHOLD = 0.5
 """What a sign, or signs near each other, must reach to be reported."""
 
-SUPPORT = 0.25
+SUPPORT = 0.3
 """Signs up to this are not looked for on their own."""
 
 MAX_CHARS = 1_000_000
@@ -38,8 +38,8 @@ _REACH = 160  # how far a match may reach from one of its words, in bytes, where
 _MOST = 200  # places per pattern
 
 _MENTION = re.compile(
-    r"\b(?:such as|like|e\.g\.|for (?:example|instance)|phrases?|wordings?|sentences?|strings?|texts?|term|called|says?|said"
-    r"|wrote|writes?|writing|reads?|attack(?:s|ers?|ing)?|injections?|inject(?:ed|ing)?|concept|detect(?:s|ing|ion)?"
+    r"\b(?:such as|like|e\.g\.|for (?:example|instance)|phrases?|wordings?|sentences?|strings?|texts?|term|called|says?"
+    r"|said|wrote|writes?|writing|reads?|attack(?:s|ers?|ing)?|injections?|inject(?:ed|ing)?|concept|detect(?:s|ing|ion)?"
     r"|prevent(?:s|ing|ion)?|defend(?:s|ing)?|block(?:s|ing)?|against|examples?|articles?|papers?)\b[^.!?\n]{0,30}"
     r"[\"'“‘«`(]\s*$"
     r"|\b(?:explain|define|describe|discuss|what is|meaning of|concept of|definition of|history of|how (?:do|does|did)"
@@ -164,13 +164,22 @@ def injection_rows() -> list[dict[str, Any]]:
 def expand(row: dict[str, Any], words: dict[str, str]) -> str:
     """One pattern in RE2 syntax: names replaced, spaces widened, bound to the beginning of a word."""
     source = re.sub(r"<([a-z]+)>", lambda name: words.get(name[1], name[0]), row["pattern"])
-    source = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.| [*?]?", _widened, source)
+    source = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.| [*?]?|[^\x00-\x7f]", _widened, source)
     bound = "" if source.startswith("^") or not row.get("whole", True) else r"\b"
     return f"(?im){bound}(?:{source})"
 
 
 def _widened(part: re.Match[str]) -> str:
-    return {" ": r"\W+", " *": r"\W*", " ?": r"\W*"}.get(part[0], part[0])
+    """A space as anything between words; letters that are not ASCII in both cases, which `re.ASCII` would not try."""
+    text = part[0]
+    if text.startswith(" "):
+        return r"\W+" if text == " " else r"\W*"
+    both = "".join(
+        dict.fromkeys(case for c in text if not c.isascii() for case in (c.lower(), c.upper()) if len(case) == 1)
+    )
+    if text.startswith("["):
+        return f"{text[:-1]}{both}]"
+    return f"[{both}]" if len(both) > 1 else text
 
 
 @cache

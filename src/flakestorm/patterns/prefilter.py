@@ -4,8 +4,8 @@ Prose makes an automaton of a hundred patterns with gaps visit new states all th
 reading the text. So each pattern is asked on its own, and only if the text has the words without which it cannot match.
 Those words are read off the pattern's syntax tree, so nobody keeps them by hand and none can be missing.
 
-A *key* is a word's first six or four characters, a telling punctuation character, or `NOT_ASCII`. What a pattern needs is a
-conjunction of disjunctions: of each set of keys the text must have one.
+A *key* is a word's first six or four characters, a telling punctuation character, or `NOT_ASCII`. What a pattern needs
+is a conjunction of disjunctions: of each set of keys the text must have one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ __all__ = ["NOT_ASCII", "Prefilter", "keys_of", "needs", "windows", "words_of"]
 NOT_ASCII = "\x80"
 _SHORT, _LONG = 4, 6
 _MOST_STRINGS = 256
-_MOST_PLACES = 40
+_MOST_PLACES = 16  # more, and the whole text is read in one go
+_TELLING_CHARS = 3  # shorter keys are everywhere
 _TELLING = "<[{|!\\=%+$"
 _WORD = bytes(byte if chr(byte).isalnum() and byte < 128 else 32 for byte in range(256))
-# Keys that nearly every English text has. A set with one of them tells little.
-_COMMON = frozenset(
-    key[:length]
-    for key in (
-        "the you your that this with from will have what and for are was were has can all any not its it is in on of to as "
-        "be by or an a i we they them their it's do does if so no my me our his her who when how more one about which out "
-        "been but only just also must should would could please request user users info information data at give given "
-        "first need needs provide provided say show tell know use used using new only other others make made like there "
-        "here some into than then these those each every over would there system message answer response reply help time "
-        "way today now name account code follow following read sure and/or where same before after own place list send"
-    ).split()
-    for length in (_SHORT, _LONG)
-)
+# Words that nearly every English text has. A set with one of them tells little.
+_COMMON_WORDS = """
+    the you your that this with from will have what and for are was were has can all any not its it is in on of to
+    as be by or an a i we they them their do does if so no my me our his her who when how more one about which out
+    been but only just also must should would could please request user users info information data at give given
+    first need needs provide provided say show tell know use used using new other others make made like there here
+    some into than then these those each every over system message answer response reply help time way today now
+    name account code follow following read sure where same before after own place list send
+"""
+_COMMON = frozenset(word[:length] for word in _COMMON_WORDS.split() for length in (_SHORT, _LONG))
 _Need = frozenset[str]
 
 
@@ -66,7 +64,7 @@ class Prefilter:
                 near.setdefault(index, set()).add(key)
         found: dict[int, list[set[str]]] = {}
         for index, first in near.items():
-            others = [group & keys for group in self._needed[index][1:]]
+            others = [set(group & keys) for group in self._needed[index][1:]]
             if all(others):
                 found[index] = [first, *others] if first else []
         return found
@@ -81,7 +79,7 @@ def windows(data: bytes, needed: list[set[str]], reach: int) -> list[tuple[int, 
         reach: how far a match may reach from a key, in bytes.
     """
     whole = [(0, len(data))]
-    if not needed or NOT_ASCII in needed[0]:
+    if not needed or any(len(key) < _TELLING_CHARS for key in needed[0]):
         return whole
     starts: list[int] = []
     for key in needed[0]:
@@ -89,9 +87,9 @@ def windows(data: bytes, needed: list[set[str]], reach: int) -> list[tuple[int, 
         place = data.find(word)
         while place >= 0:
             starts.append(place)
+            if len(starts) > _MOST_PLACES:
+                return whole
             place = data.find(word, place + 1)
-        if len(starts) > _MOST_PLACES:
-            return whole
     starts.sort()
     found: list[tuple[int, int]] = []
     for place in starts:
@@ -99,7 +97,9 @@ def windows(data: bytes, needed: list[set[str]], reach: int) -> list[tuple[int, 
             found[-1] = (found[-1][0], place + reach)
         else:
             found.append((max(0, place - reach), place + reach))
-    others = [[key.encode() for key in group] for group in needed[1:] if NOT_ASCII not in group]
+    others = [
+        [key.encode() for key in group] for group in needed[1:] if all(len(key) >= _TELLING_CHARS for key in group)
+    ]
     return [
         (start, end)
         for start, end in found

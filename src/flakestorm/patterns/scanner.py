@@ -1,8 +1,9 @@
 """Finding personal data in text.
 
 The patterns are data (`pii.yaml`); this module knows how to run them. Only the neighbourhood of digits, at signs and
-the like is looked at. All patterns are first asked at once which of them occur there at all. Only those are then searched for their places, and each match must pass its neighbours, its
-checksum and, where the pattern alone is too weak, find a word near it that says what it is.
+the like is looked at. All patterns are first asked at once which of them occur there at all. Only those are then
+searched for their places, and each match must pass its neighbours, its checksum and, where the pattern alone is too
+weak, find a word near it that says what it is.
 """
 
 from __future__ import annotations
