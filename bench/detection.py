@@ -115,8 +115,10 @@ def _cell(rate: dict[str, Any] | None) -> str:
 
 def _table(rows: list[dict[str, Any]]) -> str:
     lines = ["| set | flagged | half that was read | half that was not |", "|---|---:|---:|---:|"]
-    for row in rows:
-        lines.append(f"| {row['set']} | {_cell(row['all'])} | {_cell(row.get('seen'))} | {_cell(row.get('unseen'))} |")
+    lines += [
+        f"| {row['set']} | {_cell(row['all'])} | {_cell(row.get('seen'))} | {_cell(row.get('unseen'))} |"
+        for row in rows
+    ]
     return "\n".join(lines)
 
 
