@@ -129,7 +129,8 @@ def needs(pattern: str) -> list[_Need]:
 
 
 def _commonness(group: _Need) -> tuple[int, int]:
-    return len(group & _COMMON), len(group)
+    """How many texts have a key of the set, roughly: short words are everywhere."""
+    return sum(5 - min(len(key), 4) for key in group if key in _COMMON or len(key) < _TELLING_CHARS), len(group)
 
 
 def _sequence(items: list[Any], *, at_start: bool) -> tuple[list[_Need], bool]:
