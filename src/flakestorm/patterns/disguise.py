@@ -177,7 +177,7 @@ _STRETCHES: dict[str, tuple[re.Pattern[str], Callable[[str], str]]] = {
         ("base64", r"[A-Za-z0-9+/_-]{20,}={0,2}", _base64),
         ("hex", r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,]?){12,}", _hex),
         ("binary", r"(?:[01]{8}\s*){6,}", _binary),
-        ("percent", r"(?:[\w.-]*%[0-9A-Fa-f]{2}){8,}[\w.-]*", unquote),
+        ("percent", r"(?:%[0-9A-Fa-f]{2}[\w.-]{0,40}){8,}", unquote),
         ("escapes", r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}", _escapes),
         ("morse", r"(?:[.-]{1,6}[\s/]+){12,}", _morse),
     )

@@ -32,9 +32,9 @@ class Document:
         self.data = self.text.encode()
         self._plain = len(self.data) == len(self.text)
 
-    def character(self, byte: int) -> int:
-        """The position in characters of a position in bytes."""
-        return byte if self._plain else len(self.data[:byte].decode(errors="ignore"))
+    def characters(self, start: int, end: int) -> int:
+        """How many characters the bytes between two positions are."""
+        return end - start if self._plain else len(self.data[start:end].decode(errors="ignore"))
 
 
 class Matcher:
@@ -85,10 +85,15 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
+        byte = character = 0  # so far; counted on from one match to the next
         for first, last in ((0, len(document.data)),) if within is None else within:
             for match in self.compiled[index].finditer(document.data, first, min(last, len(document.data))):
                 start, end = match.span()
-                yield document.character(start), document.character(end)
+                character += document.characters(byte, start)
+                length = document.characters(start, end)
+                yield character, character + length
+                character += length
+                byte = end
 
 
 def file_of(file: str) -> Any:

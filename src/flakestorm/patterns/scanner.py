@@ -9,6 +9,7 @@ weak, find a word near it that says what it is.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,7 @@ _BEFORE, _AFTER = 48, 24  # how far around a match its context words may stand, 
 _UNLESS = 16  # how far in front of a match the words that make it something else may stand
 _BOOST = 0.2
 _CERTAIN = 0.9
+_OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _MARGIN = 48  # how far personal data may reach from a telling character, in bytes
 _TELLING = re.compile(rb"[0-9][^\s]*|[@:]|\.[A-Za-z]")
 
@@ -79,10 +81,14 @@ def readings(text: str) -> list[Finding]:
     for finding in _found(text, [True] * len(rules)):
         by_entity.setdefault(finding.entity, []).append(finding)
     found = [finding for group in by_entity.values() for finding in disjoint(group)]
-    certain = [f for f in found if f.confidence >= _CERTAIN]
-    return sorted(
-        (f for f in found if not any(_within(f, outer) for outer in certain)), key=lambda f: (f.start, f.end, f.entity)
-    )
+    certain = sorted((f for f in found if f.confidence >= _CERTAIN), key=lambda f: f.start)
+    starts = [f.start for f in certain]
+    kept = []
+    for finding in found:
+        before = bisect_right(starts, finding.start)
+        if not any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
+            kept.append(finding)
+    return sorted(kept, key=lambda f: (f.start, f.end, f.entity))
 
 
 def _within(inner: Finding, outer: Finding) -> bool:
