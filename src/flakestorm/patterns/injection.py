@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -28,9 +28,10 @@ THRESHOLD = 0.5
 SUPPORT = 0.3
 """Signs up to this are not looked for on their own."""
 
-MAX_CHARS = 1_000_000
-"""How much of a text is looked at."""
+PIECE_CHARS = 200_000
+"""How much of a text is read at once, in characters; pieces overlap."""
 
+_OVERLAP = 4_000  # of one piece with the next, in characters
 _NEAR = 800  # signs that are at most this far apart, in characters, belong together
 _MENTIONED = 0.4  # what is left of a sign's weight where it is only talked about
 _BEFORE = 60  # how far in front of a sign the words may stand that make it a mention, in characters
@@ -61,9 +62,19 @@ def injections(text: str) -> list[Finding]:
     """The places of a text that give a model orders or talk it out of its rules, in order.
 
     Args:
-        text: any text; its first 1,000,000 characters are looked at.
+        text: any text; a long one is read piece by piece.
     """
-    document = Document(_straight(text[:MAX_CHARS]))
+    pieces = range(0, max(1, len(text) - _OVERLAP), PIECE_CHARS - _OVERLAP)
+    found = {
+        replace(f, start=f.start + first, end=f.end + first)
+        for first in pieces
+        for f in _in_piece(text[first : first + PIECE_CHARS])
+    }
+    return sorted(found, key=lambda f: (f.start, f.end, f.id))
+
+
+def _in_piece(text: str) -> list[Finding]:
+    document = Document(_straight(text))
     words = words_of(document.data)
     found = _plainly(document, words)
     taken = [(f.start, f.end) for f in found]
@@ -71,7 +82,7 @@ def injections(text: str) -> list[Finding]:
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
-    return sorted(found, key=lambda f: (f.start, f.end, f.id))
+    return found
 
 
 def _plainly(document: Document, words: set[bytes]) -> list[Finding]:
