@@ -126,6 +126,23 @@ class Project:
         )
         return carry_out(self, plan, Gate("single", options.min_score), options)
 
+    def replay(self, path: str | Path | None = None, options: Options | None = None) -> Report:
+        """Replay sessions: the incident's input and recorded tool replies, judged by its contract.
+
+        Args:
+            path: a session file, a tape, a folder of them, or the id of a session in the config; None for the config's
+                `replays`.
+            options: how.
+
+        Raises:
+            ConfigError: a session is wrong, or names a contract that there is not.
+            Misuse: there is no session.
+        """
+        from flakestorm.api.replaying import incidents_at, replay  # only what replays pays for it
+
+        incidents = incidents_at(self.config, None if path is None else Path(path))
+        return replay(self, incidents, options or Options())
+
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
         contract = contract_of(self.config)

@@ -91,6 +91,8 @@ class Runner:
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
+        reviewed: gives a judged run with the verdicts that it can bear.
     """
 
     agent: Agent
@@ -108,6 +110,8 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
+    reviewed: Callable[[Judged], Judged] = lambda judged: judged
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -199,7 +203,8 @@ class Runner:
             canaries=tuple(ledger.canaries),
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        view = await self._advised(trial, self.viewed(trial, view))
+        return self.reviewed(judged(trial, result, view, self.world))
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
