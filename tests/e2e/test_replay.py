@@ -1,12 +1,14 @@
 """Sessions replayed through the real command line: the model is live, the listed tools are not."""
 
 import json
+import sys
 from collections import Counter
 
 import pytest
 import yaml
 
-from e2e_support import flakestorm, sdk_agent, world, write_config
+from e2e_support import PROGRAMS, flakestorm, sdk_agent, world, write_config
+from mcp_support import PLAIN
 
 FUNCTIONS = """
 from pathlib import Path
@@ -160,7 +162,8 @@ def test_files_folders_and_words_that_are_kept(tmp_path) -> None:
     folder.mkdir()
     replies = [{"tool": "search", "response": {"flights": 1, "api_key": "sk-none"}}]
     (folder / "a.yaml").write_text(yaml.safe_dump(session(input="${HOME} \U0001f600", tool_responses=replies)))
-    (folder / "b.json").write_text(json.dumps(session(id="i-2", input="\U0001f600\ttab", tool_responses=replies), indent="\t"))
+    other = session(id="i-2", input="\U0001f600\ttab", tool_responses=replies)
+    (folder / "b.json").write_text(json.dumps(other, indent="\t"))
     done = flakestorm(tmp_path, "replay", "run", "incidents", report=True)
     assert done.code == 0, done.err
     assert [run["input"] for run in done.report["runs"]] == ["${HOME} \U0001f600", "\U0001f600\ttab"]
@@ -188,3 +191,137 @@ def test_a_launched_agent_meets_the_incident(tmp_path, client, stream) -> None:
     assert "77" in json.dumps(told[-1]["messages"]), "the model was told the recorded reply"
     ran_inside = any("ran inside the agent" in note for note in done.report["notes"])
     assert ran_inside is (client == "function")
+
+
+GULLIBLE = """
+from pathlib import Path
+
+def search(to: str) -> dict:
+    with Path("asked.txt").open("a") as log:
+        log.write(to + "\\n")
+    return {"to": to, "flights": 3}
+
+TOOLS = {"search": search}
+
+def answer(text: str) -> str:
+    try:
+        return f"I found {search(to='Oslo')['flights']} flights."
+    except Exception as error:
+        return "I found 5 flights."
+"""
+CAREFUL = GULLIBLE.replace('return "I found 5 flights."', 'return f"Unavailable: {error}"')
+
+
+def test_what_failed_is_exported_and_fails_until_the_agent_is_fixed(tmp_path) -> None:
+    (tmp_path / "my_agent.py").write_text(GULLIBLE)
+    honest = {"id": "honest", "type": "excludes_pattern", "patterns": ["I found"], "when": "tool_faults_active"}
+    down = {"name": "down", "tool_faults": [{"tool": "search", "mode": "error", "error_code": 500, "message": "full"}]}
+    lost = {"name": "lost", "tool_faults": [{"tool": "search", "mode": "timeout", "delay_ms": 7}]}
+    shape = {"name": "shape", "tool_faults": [{"tool": "search", "mode": "empty"}]}
+    matrix = [{"name": "calm"}, down, lost, shape]
+    contract = {"name": "travel", "invariants": [honest], "chaos_matrix": matrix, "trials": 2}
+    write_config(tmp_path, agent=PYTHON, contract=contract)
+    assert flakestorm(tmp_path, "contract", "run", report=True).code == 1
+    (tmp_path / "asked.txt").unlink()
+
+    done = flakestorm(tmp_path, "replay", "export", "--from-report", "out/report.json", "-o", "incidents")
+    assert done.code == 0, done.err
+    files = sorted((tmp_path / "incidents").glob("*.yaml"))
+    said = [yaml.safe_load(file.read_text())["tool_responses"][0] for file in files[:2]]
+    assert said[1].pop("latency_ms") >= 7
+    assert said == [
+        {"tool": "search", "response": {"error": "full"}, "status": 500, "fault": "error"},
+        {"tool": "search", "response": "no answer within 7 ms", "status": 0, "fault": "timeout"},
+    ]
+    assert len(files) == len(list((tmp_path / "incidents" / "tapes").iterdir())) == 3
+    one = yaml.safe_load(files[0].read_text())
+    assert (one["input"], one["contract"]) == ("a flight to Oslo", "travel")
+    assert "honest: " in one["expected_failure"]
+
+    assert flakestorm(tmp_path, "replay", "run", "incidents", report=True).code == 1
+    tape = next((tmp_path / "incidents" / "tapes").iterdir())
+    assert flakestorm(tmp_path, "replay", "run", str(tape)).code == 1, "a tape is a session too"
+    (tmp_path / "my_agent.py").write_text(CAREFUL)
+    fixed = flakestorm(tmp_path, "replay", "run", "incidents", report=True)
+    assert fixed.code == 0, fixed.err + fixed.out
+    assert fixed.report["scores"]["replay"]["passed"] == 3
+    assert live_calls(tmp_path) == 0
+
+
+def test_export_names_what_it_cannot_do(tmp_path) -> None:
+    python_project(tmp_path)
+    assert flakestorm(tmp_path, "contract", "run", report=True).code == 0
+    done = flakestorm(tmp_path, "replay", "export", "--from-report", "out/report.json")
+    assert (done.code, "no run of it failed" in done.err) == (2, True)
+    done = flakestorm(tmp_path, "replay", "export", "--from-report", "out/report.json", "--run", "r-9")
+    assert (done.code, "no run 'r-9'; its runs are r-0001" in done.err) == (2, True)
+    done = flakestorm(tmp_path, "replay", "export", "--from-report", "out/report.json", "--run", "r-0001", "-o", "kept")
+    assert done.code == 0, done.err
+    assert flakestorm(tmp_path, "replay", "run", "kept").code == 0
+
+
+def test_a_model_fault_of_the_incident_is_played_again(tmp_path) -> None:
+    cut = {"mode": "truncated_response", "max_tokens": 2, "calls": [2]}
+    with world() as up:
+        write_config(
+            tmp_path,
+            agent=sdk_agent(up),
+            boundary={"tools": {"search": "*/search"}},
+            contract={
+                "name": "travel",
+                "invariants": [{"id": "whole", "type": "excludes_pattern", "patterns": ["CUT"]}],
+                "chaos_matrix": [{"name": "cut", "llm_faults": [cut]}],
+            },
+        )
+        assert flakestorm(tmp_path, "contract", "run", report=True).code == 1
+        assert flakestorm(tmp_path, "replay", "export", "--from-report", "out/report.json").code == 0
+        (file,) = (tmp_path / "sessions").glob("*.yaml")
+        kept = yaml.safe_load(file.read_text())
+        assert kept["faults"] == ["llm/gpt-4o#2=truncated_response:2"]
+        assert kept["tool_responses"][0]["response"] == {"flights": 3}
+        up.requests.clear()
+        done = flakestorm(tmp_path, "replay", "run", "sessions", report=True)
+        assert done.code == 1, done.err + done.out
+        assert not [request for request in up.requests if request.path == "/search"]
+
+
+def test_ci_has_its_replay_phase(tmp_path) -> None:
+    replies = [{"tool": "search", "response": {"flights": 42}}]
+    python_project(
+        tmp_path,
+        {"id": "finds", "type": "contains", "value": "42", "when": "always"},
+        sessions=[session(tool_responses=replies), session(id="i-2", tool_responses=replies)],
+    )
+    config = yaml.safe_load((tmp_path / "flakestorm.yaml").read_text())
+    del config["contract"]["chaos_matrix"]
+    config["chaos_matrix"] = [{"name": "calm"}]
+    config["contract"]["invariants"].append({"id": "answers", "type": "completes", "severity": "low"})
+    (tmp_path / "flakestorm.yaml").write_text(yaml.safe_dump(config))
+    done = flakestorm(tmp_path, "ci", report=True)
+    assert done.report["scores"]["replay"]["value"] == 1.0
+    assert {phase["name"]: phase["verdict"] for phase in done.report["phases"]}["replay"] == "pass"
+    assert "overall" in done.report["scores"]
+    config["replays"]["sessions"][1]["contract"] = "gone"
+    (tmp_path / "flakestorm.yaml").write_text(yaml.safe_dump(config))
+    done = flakestorm(tmp_path, "ci")
+    assert (done.code, "no contract 'gone'" in done.err) == (2, True)
+
+
+def test_mcp_tools_say_what_the_session_holds(tmp_path) -> None:
+    agent = {"type": "command", "start": [sys.executable, str(PROGRAMS / "mcp_agent.py")]}
+    rules = [{"id": "answers", "type": "output_not_empty"}]
+    replies = [{"response": "yesterday's"}, {"response": "gone", "status": 503}, {"response": {"a": 1}}]
+    sessions = [session(id=f"i-{n}", tool_responses=[{"tool": "echo", **reply}]) for n, reply in enumerate(replies)]
+    write_config(
+        tmp_path,
+        agent={**agent, "mcp": {"notes": [sys.executable, "-I", str(PLAIN)]}},
+        contract=contract(*rules),
+        replays={"sessions": sessions},
+    )
+    done = flakestorm(tmp_path, "replay", "run", report=True)
+    assert done.code == 0, done.err + done.out
+    assert [run["output"] for run in done.report["runs"]] == [
+        "the notes say: yesterday's",
+        "the notes failed: gone",
+        'the notes say: {"a":1}',
+    ]

@@ -143,6 +143,18 @@ class Project:
         incidents = incidents_at(self.config, None if path is None else Path(path))
         return replay(self, incidents, options or Options())
 
+    def check_sessions(self) -> Plan:
+        """Check the config's own sessions without running anything; gives what `replay` would run of them.
+
+        Raises:
+            ConfigError, Misuse: as `replay`.
+        """
+        from flakestorm.api.replaying import incidents_at, plan_of
+
+        plan, _ = plan_of(self.config, incidents_at(self.config, None))
+        prepare(plan.invariants)
+        return plan
+
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
         contract = contract_of(self.config)

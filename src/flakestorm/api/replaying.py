@@ -14,9 +14,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from flakestorm.api.carrying import Work, carry_out
+from flakestorm.api.exporting import TOP_LEVEL
 from flakestorm.api.options import Options
 from flakestorm.config import read
-from flakestorm.config.model import Config, Contract, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.model import Config, ContextAttack, Contract, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.core.pipeline import Interceptor
@@ -124,7 +125,7 @@ def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[st
     contract = _contract(config, incident)
     own = contract is config.contract
     rules = [i for i in contract.invariants or config.invariants if not i.probes]
-    rules = rules if own else [replace(i, id=f"{i.id} ({contract.name})") for i in rules]
+    rules = rules if own or contract.name == TOP_LEVEL else [replace(i, id=f"{i.id} ({contract.name})") for i in rules]
     judging = [i for i in rules if not needs_baseline(i)]
     if not judging:
         raise ConfigError(
@@ -138,6 +139,8 @@ def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[st
 
 def _contract(config: Config, incident: Incident) -> Contract:
     name, known = incident.session.contract, config.contract
+    if name == TOP_LEVEL and config.invariants:
+        return Contract(name=TOP_LEVEL, invariants=config.invariants)
     if known is not None and name == known.name:
         return known
     file = incident.folder / name

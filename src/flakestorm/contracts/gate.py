@@ -16,8 +16,17 @@ from flakestorm.contracts.cells import Cell, CellRate, rates
 from flakestorm.core.verdict import Outcome
 from flakestorm.stats.intervals import Rate, Weighed, weighted_rate
 
-__all__ = ["SEVERITY_WEIGHTS", "Ruling", "ScoreNumbers", "contract_gate", "contract_score", "replay_gate",
-    "replay_score", "run_score", "score_gate"]
+__all__ = [
+    "SEVERITY_WEIGHTS",
+    "Ruling",
+    "ScoreNumbers",
+    "contract_gate",
+    "contract_score",
+    "replay_gate",
+    "replay_score",
+    "run_score",
+    "score_gate",
+]
 
 SEVERITY_WEIGHTS: Mapping[Severity, int] = {"critical": 3, "high": 2, "medium": 1, "low": 1}
 

@@ -13,7 +13,16 @@ from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import on_tape
 from flakestorm.contracts.cells import Cell, mark_also_fails, never_applied, never_found, tools_found
 from flakestorm.contracts.evidence import brief
-from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, replay_gate, replay_score, run_score, score_gate
+from flakestorm.contracts.gate import (
+    Ruling,
+    ScoreNumbers,
+    contract_gate,
+    contract_score,
+    replay_gate,
+    replay_score,
+    run_score,
+    score_gate,
+)
 from flakestorm.contracts.judging import trusted
 from flakestorm.core.verdict import Outcome, Verdict
 from flakestorm.engine.accounting import Account, account

@@ -88,7 +88,9 @@ def _doubt(judged: Judged, serving: Serving, known: Sequence[str]) -> str:
         return ""
     seen = f"tools seen: {', '.join(plain(name, 60) for name in judged.run.seen) or 'none'}"
     if not any(serving.calls.values()) and len(left) == len(serving.tools):
-        return f"no recorded reply was asked for: {', '.join(left)} was never called, so the incident was not met; {seen}"
+        return (
+            f"no recorded reply was asked for: {', '.join(left)} was never called, so the incident was not met; {seen}"
+        )
     strange = [t for t in left if t not in serving.known and not any(fnmatchcase(t, name) for name in known)]
     if strange:
         return f"the session names {', '.join(strange)}, a tool that the agent neither called nor offered its model; {seen}"

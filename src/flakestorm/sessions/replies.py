@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from flakestorm.config.replays import ToolResponse
 from flakestorm.core.call import Call, Headers, Reply
@@ -61,16 +61,19 @@ def reply_of(call: Call, response: ToolResponse, promised: Mapping[str, Any] | N
         return failed(call, text_of(response)) if status == 0 or status >= 400 else _mcp(call, response, promised)
     if status == 0:
         words = text_of(response)
-        raise CallFailed("timeout" if _late(words) else "reset", words)
+        raise CallFailed(_how(words), words)
     if call.method == "CALL":
         return _function(status, response)
     headers, body = _spelled(response.response, status)
     return Reply(status, (*headers, ("content-length", str(len(body)))), body, reason=_phrase(status))
 
 
-def _late(words: str) -> bool:
+def _how(words: str) -> Literal["timeout", "reset", "refused"]:
+    """In which way the call broke, by what was said of it."""
     said = words.lower()
-    return any(word in said for word in ("timeout", "timed out", "time-out", "no answer", "deadline"))
+    if any(word in said for word in ("timeout", "timed out", "time-out", "no answer", "deadline")):
+        return "timeout"
+    return "refused" if "refused" in said else "reset"
 
 
 def _function(status: int, response: ToolResponse) -> Reply:

@@ -6,6 +6,7 @@ are taken as the model was told them. An unnamed HTTP service is no tool, unless
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,13 +18,14 @@ from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import Mcp, messages, read
-from flakestorm.wire.mcp import WORK as MCP_WORK
+from flakestorm.wire.mcp import WORK, messages, read
 from flakestorm.wire.mcp_result import ABSENT, read_json
 from flakestorm.wire.results import Key
 from flakestorm.wire.shape import obj, objects, string
 
 __all__ = ["session_of", "tool_responses"]
+
+_OURS = re.compile(r"^CallFailed: (?:(?:timeout|reset|refused): )?")
 
 
 def session_of(exchanges: Sequence[Exchange], *, id: str, input: str, contract: str, **more: Any) -> ReplaySession:  # noqa: A002 -- as the keys are called
@@ -58,21 +60,24 @@ def tool_responses(exchanges: Sequence[Exchange]) -> list[ToolResponse]:
 
 def _works(x: Exchange) -> bool:
     message = read(decode_body(x.body, x.headers))
-    return message is not None and message.method in MCP_WORK
+    return message is not None and message.method in WORK
 
 
 def _called(x: Exchange, fault: str | None, attacked: bool) -> ToolResponse:
     reply = x.world if attacked and x.world is not None else x.reply  # the attack itself is played again
-    duration_ms = round(x.duration_ms)
-    more = {"tool": x.name, "latency_ms": duration_ms or None, "fault": fault}
+    response, status = _said(x, reply)
+    return ToolResponse(
+        tool=x.name, response=response, status=status, latency_ms=round(x.duration_ms) or None, fault=fault
+    )
+
+
+def _said(x: Exchange, reply: Recorded) -> tuple[Any, int | None]:
     if reply.status == 0 or reply.end == "broken":
-        return ToolResponse(response=reply.error or "the connection broke", status=0, **more)
+        return _OURS.sub("", reply.error or "") or "the connection broke", 0
     body = decode_body(reply.body, reply.headers)
-    if x.wire == Mcp.name or x.kind == "mcp":
-        response, status = _mcp(body)
-        return ToolResponse(response=response, status=status, **more)
-    status = None if reply.status == 200 else reply.status
-    return ToolResponse(response=_value(reply, body), status=status, **more)
+    if x.kind == "mcp":
+        return _mcp(body)
+    return _value(reply, body), None if reply.status == 200 else reply.status
 
 
 def _value(reply: Recorded, body: bytes) -> Any:
@@ -125,6 +130,4 @@ class _Told:
             site = Site("tool", before.name, self._counts[before.name])
             result = before if site in self._attacked else after
             status = 500 if result.told.failed else None
-            yield ToolResponse(
-                tool=result.name, response=result.told.text, status=status, fault=self._broken.get(site)
-            )
+            yield ToolResponse(tool=result.name, response=result.told.text, status=status, fault=self._broken.get(site))
