@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from flakestorm.config.model import Config, ContextAttack, LlmFault
@@ -103,7 +104,7 @@ def _exported(report: Report, run: RunResult, config: Config, folder: Path) -> E
 def _faults(run: RunResult) -> Iterator[str]:
     """The faults that are not in the tools' replies already, as the run's own command line says them."""
     words = shlex.split(run.reproduce)
-    for flag, text in zip(words, words[1:], strict=False):
+    for flag, text in pairwise(words):
         if flag != "--inject" or text.startswith("agent/"):  # what the input was made is the input
             continue
         if isinstance(parse_injection(text).spec, (LlmFault, ContextAttack)):

@@ -129,8 +129,8 @@ def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[st
     judging = [i for i in rules if not needs_baseline(i)]
     if not judging:
         raise ConfigError(
-            f"session {incident.session.id}: the contract {contract.name!r} has no invariant that judges a session (those "
-            "with probes, and those that compare with a run without chaos, do not)",
+            f"session {incident.session.id}: the contract {contract.name!r} has no invariant that judges a session "
+            "(those with probes, and those that compare with a run without chaos, do not)",
             file=incident.file,
             key="contract",
         )

@@ -113,8 +113,8 @@ def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], f
 def replay_score(cells: Iterable[Cell]) -> ScoreNumbers:
     """The replay score: passed / conclusive sessions, 0..1 to 4 places. A session is a scenario.
 
-    It fails when a cell of it fails (`min_pass_rate`), passes when it has conclusive cells and none of them fails, and is
-    inconclusive otherwise.
+    It fails when a cell of it fails (`min_pass_rate`), passes when it has conclusive cells and none of them fails, and
+    is inconclusive otherwise.
     """
     cells = list(cells)
     sessions = _sessions(cells)

@@ -93,7 +93,8 @@ def _doubt(judged: Judged, serving: Serving, known: Sequence[str]) -> str:
         )
     strange = [t for t in left if t not in serving.known and not any(fnmatchcase(t, name) for name in known)]
     if strange:
-        return f"the session names {', '.join(strange)}, a tool that the agent neither called nor offered its model; {seen}"
+        names = ", ".join(strange)
+        return f"the session names {names}, a tool that the agent neither called nor offered its model; {seen}"
     return ""
 
 

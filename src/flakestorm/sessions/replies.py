@@ -1,4 +1,4 @@
-"""One recorded tool reply, spelled for whoever called: over HTTP, over MCP, as a function, or as a result told to a model.
+"""One recorded tool reply, as whoever called expects it: over HTTP, over MCP, as a value, or as a result.
 
 A session says what a tool said and not how it travelled, so the same session serves an agent whose tool was a web
 service yesterday and is an MCP server today.
