@@ -126,12 +126,12 @@ class Project:
         )
         return carry_out(self, plan, Gate("single", options.min_score), options)
 
-    def replay(self, path: str | Path | None = None, options: Options | None = None) -> Report:
+    def replay(self, path: str | Path | Sequence[Path] | None = None, options: Options | None = None) -> Report:
         """Replay sessions: the incident's input and recorded tool replies, judged by its contract.
 
         Args:
-            path: a session file, a tape, a folder of them, or the id of a session in the config; None for the config's
-                `replays`.
+            path: a session file, a tape, a folder of them, or the id of a session in the config; several files; None
+                for the config's `replays`.
             options: how.
 
         Raises:
@@ -140,7 +140,8 @@ class Project:
         """
         from flakestorm.api.replaying import incidents_at, replay  # only what replays pays for it
 
-        incidents = incidents_at(self.config, None if path is None else Path(path))
+        paths = [None] if path is None else [Path(path)] if isinstance(path, (str, Path)) else path
+        incidents = [incident for each in paths for incident in incidents_at(self.config, each)]
         return replay(self, incidents, options or Options())
 
     def check_sessions(self) -> Plan:
@@ -151,7 +152,7 @@ class Project:
         """
         from flakestorm.api.replaying import incidents_at, plan_of
 
-        plan, _ = plan_of(self.config, incidents_at(self.config, None))
+        plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
         prepare(plan.invariants)
         return plan
 

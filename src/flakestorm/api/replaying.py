@@ -40,21 +40,30 @@ def contract_name(config: Config) -> str:
     return config.contract.name if config.contract is not None else "default"
 
 
-def incidents_at(config: Config, path: Path | None) -> list[Incident]:
-    """The sessions at a path, or, without one, those of the config's `replays.sessions`.
+def incidents_at(config: Config, path: Path | None, *, offline: bool = False) -> list[Incident]:
+    """The sessions at a path, or, without one, those of the config's `replays`.
 
     Args:
         config: the configuration.
         path: a session file, a tape, a folder of them, or the id of a session in the config.
+        offline: whether to leave out the sources that have to be fetched or read first.
 
     Raises:
         ConfigError: there is none.
+        WorldFailed: a source cannot be reached.
     """
-    configured = in_config(config, contract=contract_name(config)) if path is None or not path.exists() else []
+    name = contract_name(config)
+    if path is not None and path.exists():
+        return read_sessions(path, contract=name)
+    configured = in_config(config, contract=name)
+    if config.replays.sources and not offline:
+        from flakestorm.api.sources import from_sources  # few configs have them
+
+        configured += from_sources(config, contract=name)
     if path is None:
         return configured
     named = [incident for incident in configured if incident.session.id == str(path)]
-    return named or read_sessions(path, contract=contract_name(config))
+    return named or read_sessions(path, contract=name)
 
 
 def replay(work: Work, incidents: Sequence[Incident], options: Options) -> Report:

@@ -57,7 +57,8 @@ def _grouped(observations: list[Any]) -> list[Traced]:
 def _trace(document: Any, where: str) -> Traced:
     if not isinstance(document, dict) or not isinstance(document.get("observations"), list):
         raise ValueError(f"{where or 'it'} is no Langfuse trace: a list of 'observations' was expected")
-    trace = document.get("trace") if isinstance(document.get("trace"), dict) else document
+    inner = document.get("trace")
+    trace = inner if isinstance(inner, dict) else document
     spans = [_span(raw, f"{where}observations[{index}]") for index, raw in enumerate(document["observations"])]
     try:
         return traced(str(trace.get("id") or ""), spans, input=trace.get("input"), output=trace.get("output"))

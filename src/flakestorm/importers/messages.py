@@ -225,6 +225,7 @@ class _Gathered:
         if self.calls:  # some write the call as a message of the tool
             message: Doc = {"role": "assistant", "content": text or None, "tool_calls": self.calls}
         elif role == "tool" and not self.results:
+            text = text or as_text(document.get("content"))  # what is no text of ours is still what the tool said
             answered = document.get("tool_call_id") or document.get("id") or ""
             message = {"role": "tool", "tool_call_id": str(answered), "content": text}
             if document.get("name"):
@@ -239,7 +240,7 @@ class _Gathered:
 def _call(value: Doc) -> Doc:
     value = value["tool_call"] if isinstance(value.get("tool_call"), dict) else value
     function = value["function"] if isinstance(value.get("function"), dict) else value
-    arguments = next((function[k] for k in ("arguments", "args", "input") if function.get(k) is not None), {})
+    arguments: Any = next((function[k] for k in ("arguments", "args", "input") if function.get(k) is not None), {})
     key = value.get("call_id") or value.get("id") or value.get("toolCallId") or ""
     name = str(function.get("name") or function.get("toolName") or "")
     return {"id": str(key), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}

@@ -1,8 +1,8 @@
 """Spans of a trace, whoever wrote them, as the exchanges of a run.
 
 A span is a model call, a tool call or neither, and instrumentations say so in different words: OpenTelemetry's GenAI
-conventions of several years, OpenInference, OpenLLMetry, the AI SDK, Langfuse and LangSmith. A model call becomes a chat
-completion with what the span says and no more: what is on the tape is the conversation, not the bytes that crossed.
+conventions of several years, OpenInference, OpenLLMetry, the AI SDK, Langfuse and LangSmith. A model call becomes a
+chat completion with what the span says and no more: on the tape is the conversation, not the bytes that crossed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Traced:
     crossings: list[Crossing]
 
 
-def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = None) -> Traced:  # noqa: A002 -- as traces call them
+def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = None) -> Traced:  # noqa: A002
     """The run that these spans tell of.
 
     Args:
@@ -130,9 +130,8 @@ def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = N
     if not calls:
         raise ValueError(_nothing(ordered))
     told = {span.id: (_asked(span), _said(span)) for span in calls if kinds[span.id] == "llm"}
-    made = [_llm(span, *told[span.id]) if span.id in told else _tool(span) for span in calls]
-    crossings = [crossing for crossing in made if crossing is not None]
-    if not crossings or (told and not any(asked or said for asked, said in told.values())):
+    crossings = [_llm(span, *told[span.id]) if span.id in told else _tool(span) for span in calls]
+    if told and not any(asked or said for asked, said in told.values()):
         raise ValueError(
             f"span {calls[0].name!r} holds no messages: it was recorded without content; record it with the content of "
             "messages captured (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)"
@@ -217,9 +216,8 @@ def _kept(span: Span) -> dict[str, Any]:
 def _asked(span: Span) -> list[Doc]:
     """What the model was told, in order."""
     of = span.attributes
-    system = conversation({"role": "system", "parts": parsed(of["gen_ai.system_instructions"])}) if of.get(
-        "gen_ai.system_instructions"
-    ) else []  # fmt: skip
+    told = parsed(of.get("gen_ai.system_instructions"))
+    system = conversation({"role": "system", "parts": told}) if told else []
     flat = unflattened(of, "gen_ai.prompt") or unflattened(of, "llm.input_messages")
     for value in (of.get("gen_ai.input.messages"), flat, _events(span, said=False), span.input, span.first(_ASKED)):
         if found := conversation(value):
@@ -233,15 +231,20 @@ def _said(span: Span) -> list[Doc]:
     flat = unflattened(of, "gen_ai.completion") or unflattened(of, "llm.output_messages")
     pieces = conversation(flat, role="assistant")
     whole = of.get("gen_ai.output.messages")
-    calls = conversation({"role": "assistant", "tool_calls": parsed(of.get("ai.response.toolCalls"))}) if of.get(
-        "ai.response.toolCalls"
-    ) else []  # fmt: skip
+    asked = parsed(of.get("ai.response.toolCalls"))
+    calls = conversation({"role": "assistant", "tool_calls": asked}) if asked else []
     for value in (whole, _events(span, said=True), span.output):
         if found := conversation(value, role="assistant"):
             return _one(found, joined=False)
-    if pieces:
+    if pieces and not _headless(span):
         return _one(pieces, joined=True)
     return _one([*conversation(span.first(_SAID), role="assistant"), *calls], joined=True)
+
+
+def _headless(span: Span) -> bool:
+    """Whether only the end of a reply is left: exporters keep so many attributes of a span and no more."""
+    heads = [n for n in span.attributes if n.startswith(("llm.output_messages.", "gen_ai.completion."))]
+    return bool(heads) and not any(name.split(".")[2] == "0" for name in heads)
 
 
 def _one(messages: list[Doc], *, joined: bool) -> list[Doc]:
@@ -332,25 +335,28 @@ def _count(value: Any) -> int | None:
 
 def _tools(span: Span) -> list[Doc]:
     of = span.attributes
-    given = parsed(of.get("gen_ai.tool.definitions")) or [
-        parsed((each.get("tool") or {}).get("json_schema")) for each in unflattened(of, "llm.tools") if isinstance(each, dict)
-    ] or parsed(of.get("ai.prompt.tools")) or (parsed(of.get("model_request_parameters")) or {}).get("function_tools")  # fmt: skip
+    listed = [each.get("tool") for each in unflattened(of, "llm.tools") if isinstance(each, dict)]
+    nested = [tool.get("json_schema") for tool in listed if isinstance(tool, dict)]
+    asked = parsed(of.get("model_request_parameters"))  # pydantic-ai's
+    own = asked.get("function_tools") if isinstance(asked, dict) else None
+    given = parsed(of.get("gen_ai.tool.definitions")) or nested or parsed(of.get("ai.prompt.tools")) or own
     found = []
     for tool in given if isinstance(given, list) else ():
         tool = parsed(tool)
         function = tool.get("function") if isinstance(tool, dict) and isinstance(tool.get("function"), dict) else tool
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            schema = next(
+            schema: Any = next(
                 (function[k] for k in ("parameters", "parameters_json_schema", "input_schema") if function.get(k)), {}
             )
             found.append({"type": "function", "function": {"name": function["name"], "parameters": schema}})
     return found
 
 
-def _tool(span: Span) -> Crossing | None:
+def _tool(span: Span) -> Crossing:
     name = str(span.first(_TOOL_NAME) or _PREFIX.sub("", span.name) or "unknown")
     given = parsed(span.input if span.input is not None else span.first(_TOOL_INPUT))
-    call = Call("CALL", f"python://{quote(name, safe='')}", _JSON, dump(given if isinstance(given, dict) else {"input": given}), kind="tool", name=name)  # fmt: skip
+    body = dump(given if isinstance(given, dict) else {"input": given})
+    call = Call("CALL", f"python://{quote(name, safe='')}", _JSON, body, kind="tool", name=name)
     said = span.output if span.output is not None else span.first(_TOOL_OUTPUT)
     if span.error and said is None:
         return call, Reply(500, _JSON, dump({"error": span.error}))

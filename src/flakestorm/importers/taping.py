@@ -17,10 +17,11 @@ from flakestorm.core.pipeline import chain, drive
 from flakestorm.core.site import KINDS, Kind, Sites
 from flakestorm.core.stream import pump
 from flakestorm.errors import CallFailed
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
-__all__ = ["write_tape"]
+__all__ = ["exchanges_of", "write_tape"]
 
 
 def write_tape(
@@ -47,13 +48,11 @@ def write_tape(
         TapeError: the file cannot be written.
         OSError: it cannot be put in its place.
     """
-    sites, unfinished = Sites(), path.with_name(f".{path.name}.part")
+    unfinished = path.with_name(f".{path.name}.part")
     try:
         recorder = Recorder(unfinished, clock=lambda: 0.0, ledger=Ledger(), header=header)
-        pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
         try:
-            for call, reply in crossings:
-                _cross(pipeline(call), reply)
+            sites = _record(recorder, crossings, tools)
         finally:
             recorder.close(output=output, error=error)
         unfinished.replace(path)
@@ -61,6 +60,26 @@ def write_tape(
         with suppress(OSError):
             unfinished.unlink()
     return {kind: count for kind in KINDS if (count := sites.count(kind))}
+
+
+def exchanges_of(
+    crossings: Iterable[tuple[Call, Reply | CallFailed]], *, tools: Sequence[tuple[str, str]] = ()
+) -> list[Exchange]:
+    """The exchanges that a tape of these would hold."""
+    recorder = Recorder(None, clock=lambda: 0.0, ledger=Ledger(), header={})
+    _record(recorder, crossings, tools)
+    recorder.close()
+    return list(recorder.exchanges)
+
+
+def _record(
+    recorder: Recorder, crossings: Iterable[tuple[Call, Reply | CallFailed]], tools: Sequence[tuple[str, str]]
+) -> Sites:
+    sites = Sites()
+    pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
+    for call, reply in crossings:
+        _cross(pipeline(call), reply)
+    return sites
 
 
 def _cross(flow: Any, recorded: Reply | CallFailed) -> None:
