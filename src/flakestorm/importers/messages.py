@@ -46,7 +46,10 @@ def conversation(value: Any, *, role: str = "user") -> list[Doc]:
         value: what a trace holds as a model's input or output; JSON text is read.
         role: whose words a bare text is.
     """
-    return _answered(list(_messages(parsed(value), role, 0)))
+    try:
+        return _answered(list(_messages(parsed(value), role, 0)))
+    except RecursionError:  # nested deeper than anybody talks
+        return []
 
 
 def parsed(value: Any) -> Any:
@@ -110,11 +113,13 @@ def _messages(value: Any, role: str, depth: int) -> Iterator[Doc]:
 def _from_document(document: Doc, role: str, depth: int) -> Iterator[Doc]:
     if isinstance(document.get("message"), (dict, list)):  # a choice, a generation, OpenInference's nesting
         for message in _messages(document["message"], role, depth + 1):
-            finish = document.get("finish_reason") or (document.get("generation_info") or {}).get("finish_reason")
+            info = document.get("generation_info")
+            finish = document.get("finish_reason") or (info.get("finish_reason") if isinstance(info, dict) else None)
             yield {**message, "finish_reason": finish} if finish and "finish_reason" not in message else message
         return
     if document.get("type") == "constructor" and isinstance(document.get("kwargs"), dict):  # LangChain's
-        kind = (document.get("id") or [""])[-1] if isinstance(document.get("id"), list) else ""
+        named = document.get("id")
+        kind = named[-1] if isinstance(named, list) and named else ""
         yield from _one({"role": str(kind), **document["kwargs"], "type": None}, role)
         return
     if isinstance(document.get("data"), dict) and str(document.get("type")).lower() in _ROLES:
@@ -179,9 +184,13 @@ def _one(document: Doc, role: str) -> Iterator[Doc]:
             break
     extra = document.get("additional_kwargs")
     calls = document.get("tool_calls") or (extra.get("tool_calls") if isinstance(extra, dict) else None)
-    gathered.calls += [_call(call) for call in calls or () if isinstance(call, dict)]
+    gathered.calls += [_call(call) for call in _listed(calls) if isinstance(call, dict)]
     finish = document.get("finish_reason") or document.get("finishReason")
     yield from gathered.messages(who, document, finish)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class _Gathered:

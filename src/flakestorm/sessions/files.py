@@ -7,6 +7,7 @@ is what the user had typed. In the config's inline sessions it expands, as every
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from flakestorm.tape.reader import Tape
 __all__ = ["Incident", "file_name", "in_config", "read_sessions", "session_document", "write_session"]
 
 _SUFFIXES = (".yaml", ".yml", ".json", ".tape")
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML takes for the end of a line, or for nothing at all, where it is not escaped."""
 _TAPE = f'"format":"{FORMAT.partition("/")[0]}/'.encode()
 
 
@@ -143,10 +146,12 @@ def write_session(session: ReplaySession, file: Path, *, about: Iterable[str] = 
         Misuse: it cannot be written.
     """
     head = "".join(f"# {' '.join(line.split())}\n" for line in about)
-    text = yaml.safe_dump(session_document(session), sort_keys=False, allow_unicode=True, width=110)
+    document = session_document(session)
+    readable = not _BREAKS.search(json.dumps(document, ensure_ascii=False, default=str))
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=readable, width=110)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(head + text, encoding="utf-8")
+        file.write_text(head + text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise Misuse(f"{file}: the session cannot be written: {error.strerror or error}; choose another -o") from error
 

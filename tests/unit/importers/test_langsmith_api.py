@@ -74,7 +74,7 @@ def test_runs_of_a_project_page_by_page_and_filtered(server: Upstream, wanted: W
         (text("no", status=404), Misuse, "404 to GET"),
         (text("no", status=500), WorldFailed, "answered 500"),
         (text("no"), WorldFailed, "is not JSON"),
-        (document([]), WorldFailed, "is no run"),
+        (document([]), WorldFailed, "is not a run"),
         (redirect("http://127.0.0.1:9/elsewhere"), WorldFailed, "answered 30"),
     ],
 )
