@@ -200,5 +200,6 @@ class _Stages:
         """The command line that replays this session again."""
         incident = self._incident(trial)
         what = str(incident.file) if incident.file is not None else incident.session.id
-        words = [*(self.work.again or ("flakestorm", "replay", "run", "-c", str(self.work.path)))]
-        return shlex.join([*words, what])
+        if self.work.again:  # the demo has one incident
+            return shlex.join([*self.work.again, "--replay"])
+        return shlex.join(["flakestorm", "replay", "run", "-c", str(self.work.path), what])

@@ -38,8 +38,8 @@ def from_file(
     found = _sessions(runs, tools, contract=contract, source=name, stem=file.stem)
     if not found:
         raise Misuse(
-            f"{file}: it does not say what the agent was asked, so there is no session in it; `flakestorm tapes import` "
-            "makes a tape of it"
+            f"{file}: it does not say what the agent was asked, so there is no session in it; `flakestorm tapes "
+            "import` makes a tape of it"
         )
     return found
 

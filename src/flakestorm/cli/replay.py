@@ -99,7 +99,7 @@ def _config_of(options: Globals, named: str) -> Path:
 @click.option(
     "--from",
     "form",
-    type=click.Choice(["auto", "langfuse", "langsmith", "otel", "vcr"]),
+    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
     default="auto",
     help="What recorded the files (auto: look).",
 )

@@ -71,7 +71,7 @@ def show(options: Globals, tape: Path) -> int:
 @click.option(
     "--from",
     "form",
-    type=click.Choice(["auto", "langfuse", "langsmith", "otel", "vcr"]),
+    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
     default="auto",
     help="What recorded the files (auto: look).",
 )

@@ -63,7 +63,8 @@ def test_the_rules_that_were_broken_judge(tape: Path, tmp_path: Path, rule: str,
 
 
 def test_faults_of_the_model_go_along(tape: Path, tmp_path: Path) -> None:
-    words = "flakestorm run --inject 'llm/m#1=rate_limit' --inject 'tool/search#1=error:503' --inject agent/input#1=memory_poisoning"
+    injected = ("llm/m#1=rate_limit", "tool/search#1=error:503", "agent/input#1=memory_poisoning")
+    words = f"flakestorm run {' '.join(f'--inject {fault!r}' for fault in injected)}"
     (made,) = export(report(run(tape, "r-1", reproduce=words), failing={"r-1": "own"}), CONFIG, tmp_path / "out")
     assert read_sessions(made.file, contract="")[0].session.faults == ["llm/m#1=rate_limit"]
 

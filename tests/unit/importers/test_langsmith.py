@@ -11,6 +11,7 @@ from flakestorm.importers.langsmith import recognises, traces
 from importers_support import DATA, imported
 
 FOLDER = DATA / "otel/langsmith"
+CONSTRUCTED = {"type": "constructor", "id": ["AIMessage"]}
 ROOT = {
     "id": "r",
     "trace_id": "r",
@@ -20,8 +21,8 @@ ROOT = {
     "outputs": {"output": "ho"},
 }
 MODEL = {"id": "m", "trace_id": "r", "parent_run_id": "r", "run_type": "llm", "name": "ChatOpenAI", "start_time": "1",
-         "inputs": {"messages": [[{"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "hi"}}]]},
-         "outputs": {"generations": [[{"message": {"kwargs": {"content": "ho"}, "type": "constructor", "id": ["AIMessage"]}}]]},
+         "inputs": {"messages": [[{"type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "hi"}}]]},
+         "outputs": {"generations": [[{"message": {**CONSTRUCTED, "kwargs": {"content": "ho"}}}]]},
          "extra": {"invocation_params": {"model": "gpt"}}}  # fmt: skip
 TOOL = {
     "id": "t",

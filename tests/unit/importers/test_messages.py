@@ -13,6 +13,8 @@ from flakestorm.importers.messages import as_text, conversation, parsed, unflatt
 
 HI = [{"role": "user", "content": "hi"}]
 ARGS = {"city": "Oslo"}
+KEYS = ["role", "content", "parts", "type", "tool_calls", "message", "kwargs", "id", "data", "messages", "system",
+        "function", "choices", "text"]  # fmt: skip
 
 
 def called(key: str = "c1") -> dict[str, Any]:
@@ -120,8 +122,7 @@ def test_texts() -> None:
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["role", "content", "parts", "type", "tool_calls", "message", "kwargs", "id",
-                                       "data", "messages", "system", "function", "choices", "text"]), inner, max_size=4),
+    | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=12,
 ))  # fmt: skip
 def test_nothing_breaks_it(value: Any) -> None:

@@ -107,10 +107,10 @@ def test_events(old: bool) -> None:
 
 
 def test_refusals_say_what_was_expected() -> None:
-    with pytest.raises(ValueError, match="no span in it is a model's or a tool's call.*'HTTP GET'"):
+    with pytest.raises(ValueError, match=r"no span in it is a model's or a tool's call.*'HTTP GET'"):
         traced("t", [Span("a", "", "HTTP GET", 1)])
     bare = Span("a", "", "chat gpt", 1, {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
-    with pytest.raises(ValueError, match="'chat gpt' holds no messages.*CAPTURE_MESSAGE_CONTENT"):
+    with pytest.raises(ValueError, match=r"'chat gpt' holds no messages.*CAPTURE_MESSAGE_CONTENT"):
         traced("t", [bare])
 
 
