@@ -1,6 +1,7 @@
 """Sessions replayed through the real command line: the model is live, the listed tools are not."""
 
 import json
+import re
 import sys
 from collections import Counter
 
@@ -325,3 +326,24 @@ def test_mcp_tools_say_what_the_session_holds(tmp_path) -> None:
         "the notes failed: gone",
         'the notes say: {"a":1}',
     ]
+
+
+def test_what_the_page_shows_is_so(tmp_path) -> None:
+    page = (PROGRAMS.parents[2] / "docs/how-to/replay-incidents.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_agent.py").write_text(GULLIBLE)
+    honest = {"id": "honest", "type": "excludes_pattern", "patterns": ["I found"], "when": "tool_faults_active"}
+    write_config(tmp_path, agent=PYTHON, contract=contract(honest))
+    (tmp_path / "incidents").mkdir()
+    for name in ("incident.yaml", "incidents/one.yaml"):
+        (tmp_path / name).write_text(shown)
+    lines = [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    for words in (line.split()[1:] for line in lines[:2]):
+        assert flakestorm(tmp_path, *words).code == 1
+    (tmp_path / "my_agent.py").write_text(CAREFUL)
+    for words in (line.split()[1:] for line in lines[:2]):
+        done = flakestorm(tmp_path, *words)
+        assert done.code == 0, done.err
+    for words in (line.split()[1:] for line in lines[2:]):  # others are run elsewhere; that they are spelled so, here
+        done = flakestorm(tmp_path, *words[:2], "--help")
+        assert all(word in done.out for word in words if word.startswith("--")), words
