@@ -6,6 +6,7 @@ place (`Runner.within`), and what came of them decides whether a pass may stand.
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from flakestorm.sessions.files import Incident, in_config, read_sessions
 from flakestorm.sessions.judging import reviewed, viewed
 from flakestorm.sessions.serving import Serving
 
-__all__ = ["contract_name", "incidents_at", "plan_of", "replay"]
+__all__ = ["anew", "contract_name", "incidents_at", "plan_of", "replay"]
 
 
 def contract_name(config: Config) -> str:
@@ -74,6 +75,9 @@ def replay(work: Work, incidents: Sequence[Incident], options: Options) -> Repor
         Misuse: there is no session, two have one id, or a rule is not available.
     """
     plan, notes = plan_of(work.config, incidents, trials=options.trials)
+    if options.resume is not None:
+        options = anew(options)
+        notes.append("what came of recorded replies is known while a session runs only, so all sessions were run again")
     stages = _Stages(work, list(incidents), len(work.config.golden_prompts))
 
     def tailor(runner: Runner) -> None:
@@ -84,6 +88,17 @@ def replay(work: Work, incidents: Sequence[Incident], options: Options) -> Repor
             options.listener(Note(note))
 
     return carry_out(work, plan, Gate("replay"), options, within=stages.within, tailor=tailor)
+
+
+def anew(options: Options) -> Options:
+    """The same options, to do all again by the seed of the report that was to be resumed."""
+    report = options.resume
+    if isinstance(report, Path):
+        from flakestorm.reports.document import read_json  # only what resumes reads reports
+
+        report = read_json(report)
+    seed = options.seed if report is None or options.seed is not None else report.seed
+    return dataclasses.replace(options, resume=None, seed=seed)
 
 
 def plan_of(config: Config, incidents: Sequence[Incident], *, trials: int | None = None) -> tuple[Plan, list[str]]:

@@ -33,7 +33,7 @@ JUDGES: dict[str, Judge] = {
     "chaos": lambda project, options: project.chaos(None, options),
     # Cells that are not critical are for the overall score, so the phase's own gate lets every score pass.
     "contract": lambda project, options: project.contract(replace(options, min_score=0.0)),
-    "replay": lambda project, options: project.replay(None, replace(options, resume=None)),  # its runs are few
+    "replay": lambda project, options: project.replay(None, options),
 }
 """The phases that this version can run."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import carry_out
+from flakestorm.cli.judge import carry_out, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.config.replays import ReplaySession
 from flakestorm.errors import Misuse
@@ -32,8 +32,15 @@ def replay(options: Globals) -> None:
     "--filter-status", "status", type=click.Choice(["error", "warning", "all"]), help="Which of its runs (error)."
 )
 @click.option("--run", "now", is_flag=True, help="Replay what was fetched; without it, it is only written to files.")
+@resume_option
 def run(
-    options: Globals, path: Path | None, run_id: str | None, project: str | None, status: str | None, now: bool
+    options: Globals,
+    path: Path | None,
+    run_id: str | None,
+    project: str | None,
+    status: str | None,
+    now: bool,
+    resume: str | None,
 ) -> int:
     """Replay sessions and judge each by its contract.
 
@@ -42,7 +49,7 @@ def run(
     config's `replays` are run.
 
     With --from-langsmith the sessions are fetched first and written to a folder (sessions, or, without --run, the one
-    that -o names). The key is taken from LANGSMITH_API_KEY.
+    that -o names). The key is taken from LANGSMITH_API_KEY. With --resume all sessions are run again, by the same seed.
 
     Fails on any failing session.
     """
@@ -54,10 +61,10 @@ def run(
         files = _fetched(options, run_id, project, status, now)
         if not now:
             return 0
-        return carry_out(options, "replay run", lambda project, told: project.replay(files, told))
+        return carry_out(options, "replay run", lambda project, told: project.replay(files, told), resume=resume)
     if status is not None:
         raise Misuse("--filter-status is for --from-langsmith-project")
-    return carry_out(options, "replay run", lambda project, told: project.replay(path, told))
+    return carry_out(options, "replay run", lambda project, told: project.replay(path, told), resume=resume)
 
 
 @replay.command()

@@ -109,6 +109,8 @@ class LangSmith:
 
     def _whole(self, root: dict[str, Any]) -> list[dict[str, Any]]:
         """The run and those below it."""
+        if root.get("run_type") == "llm":  # a model calls nothing
+            return [root]
         query: dict[str, Any] = {"trace": root.get("trace_id") or root["id"]}
         if root.get("session_id"):
             query["session"] = [root["session_id"]]

@@ -46,14 +46,13 @@ _MODEL = (
     "gen_ai.response.model",
 )  # fmt: skip
 _ASKED = (
-    "gen_ai.input.messages",
-    "gen_ai.prompt_json",
-    "ai.prompt.messages",
-    "ai.prompt",
-    "llm.prompts",
-    "input.value",
-)
-_SAID = ("gen_ai.output.messages", "gen_ai.completion_json", "output.value", "ai.response.text", "ai.result.text")
+    "gen_ai.input.messages", "gen_ai.prompt", "gen_ai.prompt_json", "ai.prompt.messages", "ai.prompt", "llm.prompts",
+    "traceloop.entity.input", "input.value",
+)  # fmt: skip
+_SAID = (
+    "gen_ai.output.messages", "gen_ai.completion", "gen_ai.completion_json", "ai.response.text", "ai.result.text",
+    "traceloop.entity.output", "output.value",
+)  # fmt: skip
 _USED_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens",
             "llm.token_count.prompt", "ai.usage.promptTokens", "ai.usage.inputTokens")  # fmt: skip
 _USED_OUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.api.replaying import contract_name, incidents_at, plan_of
+from flakestorm.api import Options
+from flakestorm.api.replaying import anew, contract_name, incidents_at, plan_of
 from flakestorm.config.load import loads
 from flakestorm.config.model import Config
 from flakestorm.config.replays import ReplaySession
+from flakestorm.engine.events import Report
 from flakestorm.errors import ConfigError, Misuse
+from flakestorm.reports.document import write_json
 from flakestorm.sessions.files import Incident
 
 CONFIG = """
@@ -72,6 +75,14 @@ def test_what_is_wrong_is_said_before_anything_runs(
 ) -> None:
     with pytest.raises(Misuse, match=said):
         plan_of(config, [incident(tmp_path, **each) for each in keys])
+
+
+def test_resuming_does_all_again_by_the_same_seed(tmp_path: Path) -> None:
+    report = Report("replay run", "fail", 1, "", 17, "2026-01-01T00:00:00Z", 1.0, {}, (), ())
+    write_json(report, tmp_path / "report.json")
+    for earlier in (report, tmp_path / "report.json"):
+        assert (anew(Options(resume=earlier)).seed, anew(Options(resume=earlier)).resume) == (17, None)
+    assert anew(Options(resume=report, seed=3)).seed == 3
 
 
 def test_a_contract_that_judges_no_session(tmp_path: Path) -> None:

@@ -106,3 +106,9 @@ def test_ranges_of_dates() -> None:
     assert since("2026-01-01..2026-01-02") == (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
     with pytest.raises(Misuse, match="cannot be read; write last_7_days"):
         since("recently")
+
+
+def test_a_lone_model_call_has_nothing_below_it(server: Upstream) -> None:
+    server.reply("/runs/m", document({"id": "m", "run_type": "llm"}))
+    assert [run["id"] for run in LangSmith().run("m")] == ["m"]
+    assert not [request for request in server.requests if request.path == "/runs/query"]

@@ -118,3 +118,29 @@ def test_the_input_is_the_traces_where_it_says_so() -> None:
     assert traced("t", [llm()], input='{"question": "why?"}').input == "why?"
     assert traced("t", [llm()], input={"args": ["programming"], "kwargs": {}}).input == "programming"
     assert traced("t", [llm()], input={"a": {"deep": 1}}).input == "hi"
+
+
+def test_messages_as_one_attribute() -> None:
+    of = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.prompt": json.dumps(ASKED)}
+    run = traced("t", [Span("a", "", "chat", 1, {**of, "gen_ai.completion": json.dumps(SAID)})])
+    assert (run.input, run.output) == ("hi", "hello")
+
+
+def test_the_ai_sdks_spans() -> None:
+    asked = json.dumps([{"role": "user", "content": [{"type": "text", "text": "hi"}]}])
+    calls = json.dumps([{"toolCallId": "c", "toolName": "search", "args": '{"q":1}'}])
+    model = {"ai.operationId": "ai.generateText.doGenerate", "ai.model.id": "m", "ai.prompt.messages": asked,
+             "ai.response.toolCalls": calls, "ai.response.finishReason": "tool-calls"}  # fmt: skip
+    used = {
+        "ai.operationId": "ai.toolCall",
+        "ai.toolCall.name": "search",
+        "ai.toolCall.args": '{"q":1}',
+        "ai.toolCall.result": '"x"',
+    }
+    (_, reply), (tool, said) = traced("t", [Span("a", "", "x", 1, model), Span("b", "", "y", 2, used)]).crossings
+    (call,) = body(reply)["choices"][0]["message"]["tool_calls"]
+    assert (call["id"], call["function"]) == ("c", {"name": "search", "arguments": '{"q":1}'})
+    assert body(reply)["choices"][0]["finish_reason"] == "tool-calls"
+    assert tool.name == "search"
+    assert isinstance(said, Reply)
+    assert said.body == b"x"
