@@ -64,7 +64,7 @@ def reviewed(judged: Judged, serving: Serving, known: Sequence[str]) -> Judged:
     verdicts = tuple((i, _ruled(v, doubt, ran_out)) for i, v in judged.verdicts)
     remarks = [
         f"{tool} ran inside the agent, where nothing can keep it from running; its result was replaced by the recorded "
-        "one on its way to the model"
+        "one on its way to the model. If it is a service, name its URL in boundary.tools, and it is not called at all"
         for tool in dict.fromkeys(each.site.name for each in serving.served if each.where == "result")
     ]
     remarks += [f"{tool}, of which the session holds a reply, was not called" for tool in serving.uncalled]
@@ -88,9 +88,10 @@ def _doubt(judged: Judged, serving: Serving, known: Sequence[str]) -> str:
         return ""
     seen = f"tools seen: {', '.join(plain(name, 60) for name in judged.run.seen) or 'none'}"
     if not any(serving.calls.values()) and len(left) == len(serving.tools):
-        return (
-            f"no recorded reply was asked for: {', '.join(left)} was never called, so the incident was not met; {seen}"
-        )
+        names = ", ".join(left)
+        if not judged.view.held:
+            return f"no recorded reply was asked for ({names}); {UNHELD}"
+        return f"no recorded reply was asked for: {names} was never called, so the incident was not met; {seen}"
     strange = [t for t in left if t not in serving.known and not any(fnmatchcase(t, name) for name in known)]
     if strange:
         names = ", ".join(strange)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from flakestorm.config.model import Invariant, Scenario
@@ -59,6 +61,12 @@ def test_a_tool_that_the_project_knows_may_be_left_uncalled_and_that_is_remarked
     found = reviewed(judged((SAID, passed("ok"))), served(FOUND, BOOKED), ("b*",))
     assert found.verdicts[0][1].outcome == "pass"
     assert found.run.remarks == ("book, of which the session holds a reply, was not called",)
+
+
+def test_an_agent_that_nobody_holds_is_told_how_to_be_held() -> None:
+    unheld = replace(judged((SAID, passed("ok"))), view=RunView("in", held=False))
+    ((_, verdict),) = reviewed(unheld, served(FOUND, calls=0), ()).verdicts
+    assert (verdict.outcome, "flakestorm gateway" in verdict.reason) == ("inconclusive", True)
 
 
 def test_a_rule_about_the_tool_itself_decides() -> None:
