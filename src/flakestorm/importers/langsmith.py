@@ -78,8 +78,8 @@ def _runs(document: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _trace(key: str, runs: list[dict[str, Any]]) -> Traced:
     ids = {run["id"] for run in runs}
-    root = next((run for run in runs if run.get("parent_run_id") not in ids), runs[0])
-    whole = root.get("run_type") not in _KINDS  # what a lone model call was told is no input of an agent's
+    root = next((run for run in runs if str(run.get("parent_run_id")) not in ids), runs[0])
+    whole = str(root.get("run_type")) not in _KINDS  # what a lone model call was told is no input of an agent's
     try:
         return traced(
             key,
