@@ -138,7 +138,7 @@ class Project:
             ConfigError: a session is wrong, or names a contract that there is not.
             Misuse: there is no session.
         """
-        from flakestorm.api.replaying import incidents_at, replay  # only what replays pays for it
+        from flakestorm.api.incidents import incidents_at, replay  # only what replays pays for it
 
         paths = [None] if path is None else [Path(path)] if isinstance(path, (str, Path)) else path
         incidents = [incident for each in paths for incident in incidents_at(self.config, each)]
@@ -150,7 +150,7 @@ class Project:
         Raises:
             ConfigError, Misuse: as `replay`.
         """
-        from flakestorm.api.replaying import incidents_at, plan_of
+        from flakestorm.api.incidents import incidents_at, plan_of
 
         plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
         prepare(plan.invariants)

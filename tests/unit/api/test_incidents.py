@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flakestorm.api import Options
-from flakestorm.api.replaying import anew, contract_name, incidents_at, plan_of
+from flakestorm.api.incidents import anew, contract_name, incidents_at, plan_of
 from flakestorm.config.load import loads
 from flakestorm.config.model import Config
 from flakestorm.config.replays import ReplaySession
