@@ -81,6 +81,7 @@ def carry_out(
     hub: Hub | None = None,
     *,
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+    tailor: Callable[[Runner], object] = lambda _: None,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -90,6 +91,7 @@ def carry_out(
         options: how.
         hub: the boundary, where the caller wants to look at it afterwards.
         within: see `Runner.within`.
+        tailor: is given the runner before anything is run, to change how it goes about it.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -114,6 +116,7 @@ def carry_out(
             async with runner_of(
                 work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
             ) as runner:
+                tailor(runner)
                 campaign = Campaign(
                     plan,
                     runner,

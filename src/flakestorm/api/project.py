@@ -142,6 +142,36 @@ class Project:
 
         return compare(base, self.path if head is None else head, config=self.path, terms=terms, options=options)
 
+    def replay(self, path: str | Path | Sequence[Path] | None = None, options: Options | None = None) -> Report:
+        """Replay sessions: the incident's input and recorded tool replies, judged by its contract.
+
+        Args:
+            path: a session file, a tape, a folder of them, or the id of a session in the config; several files; None
+                for the config's `replays`.
+            options: how.
+
+        Raises:
+            ConfigError: a session is wrong, or names a contract that there is not.
+            Misuse: there is no session.
+        """
+        from flakestorm.api.incidents import incidents_at, replay  # only what replays pays for it
+
+        paths = [None] if path is None else [Path(path)] if isinstance(path, (str, Path)) else path
+        incidents = [incident for each in paths for incident in incidents_at(self.config, each)]
+        return replay(self, incidents, options or Options())
+
+    def check_sessions(self) -> Plan:
+        """Check the config's own sessions without running anything; gives what `replay` would run of them.
+
+        Raises:
+            ConfigError, Misuse: as `replay`.
+        """
+        from flakestorm.api.incidents import incidents_at, plan_of
+
+        plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
+        prepare(plan.invariants)
+        return plan
+
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
         contract = contract_of(self.config)

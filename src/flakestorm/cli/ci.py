@@ -35,6 +35,7 @@ JUDGES: dict[str, Judge] = {
     "chaos": lambda project, options: project.chaos(None, options),
     # Cells that are not critical are for the overall score, so the phase's own gate lets every score pass.
     "contract": lambda project, options: project.contract(replace(options, min_score=0.0)),
+    "replay": lambda project, options: project.replay(None, options),
 }
 """The phases that this version can run."""
 
@@ -47,18 +48,20 @@ JUDGES: dict[str, Judge] = {
 def ci(options: Globals, min_score: float | None, resume: str | None, spending: Spending) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
-    Phases are chaos (block `chaos`), contract (block `contract`), mutation and replay, as far as this version has them;
-    one that is configured but not available is said to be so and never counts as passed. The overall score is the mean
-    of the phases' scores, weighted by `scoring`.
+    Phases are chaos (block `chaos`), contract (block `contract`), replay (block `replays`) and mutation, as far as this
+    version has them; one that is configured but not available is said to be so and never counts as passed. The overall
+    score is the mean of the phases' scores, weighted by `scoring`.
 
     Fails on a critical failure, on a failing session, and on an overall score below --min-score.
     """
     project = api.load(options.config_path)
     if project.config.contract is not None:
         project.check()  # what is wrong with a later phase is said before an earlier one is run
+    if project.config.replays.sessions:
+        project.check_sessions()
     names = configured(project)
     if not names:
-        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'chaos' or a 'contract' block")
+        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'chaos', 'contract' or 'replays' block")
     if spending.dry_run:
         return _dry_run(project, options, names)
     place = place_for(options, project.config, "ci")

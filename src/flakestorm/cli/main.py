@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("judge:run", "Run golden prompts against the agent, under chaos or with chosen faults."),
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
+    "replay": ("replay:replay", "Replay incidents against a contract; export and import them."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
@@ -45,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "replay", "shrink", "view"})
+LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "shrink", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 
-__all__ = ["BASELINE", "Plan", "Trial", "make_plan"]
+__all__ = ["BASELINE", "Plan", "Trial", "make_plan", "pair_plan"]
 
 BASELINE = Scenario(name="no chaos")
 """The agent's world as it is."""
@@ -127,6 +127,32 @@ def make_plan(
     if first and calm is not None:
         own = tuple(t for t in runs if t.scenario.name == calm and t.number == 1 and t.prompt in first)
     return replace(plan, trials=runs, baseline=own)
+
+
+def pair_plan(
+    command: str,
+    pairs: Sequence[tuple[Scenario, str, Sequence[Invariant]]],
+    *,
+    prompts: Sequence[str] = (),
+    trials: int = 1,
+) -> Plan:
+    """Lay out runs in which every scenario has an input and invariants of its own.
+
+    Args:
+        command: for the report.
+        pairs: scenario, input, and the invariants that judge it.
+        prompts: other prompts of the project, which come before these inputs in the numbering.
+        trials: repetitions of each.
+    """
+    known = {str(i.id): i for _, _, invariants in pairs for i in invariants}
+    texts = (*prompts, *(text for _, text, _ in pairs))
+    scenarios = tuple(scenario for scenario, _, _ in pairs)
+    runs = [
+        Trial(_run_id(at * trials + number - 1), scenario, len(prompts) + at, text, number, tuple(invariants))
+        for at, (scenario, text, invariants) in enumerate(pairs)
+        for number in range(1, trials + 1)
+    ]
+    return Plan(command, scenarios, tuple(known.values()), texts, len(texts), tuple(runs), trials)
 
 
 def _first(plan: Plan, chosen: Sequence[int]) -> list[int]:

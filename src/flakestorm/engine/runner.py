@@ -95,6 +95,8 @@ class Runner:
             in the world's place, or changes what it is asked.
         budget: is asked before each run; once it refuses, no more are started.
         facts: more for the first line of every tape.
+        viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
+        reviewed: gives a judged run with the verdicts that it can bear.
     """
 
     agent: Agent
@@ -115,6 +117,8 @@ class Runner:
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
+    reviewed: Callable[[Judged], Judged] = lambda judged: judged
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -225,7 +229,8 @@ class Runner:
             tokens=tokens,
             cost=cost,
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        view = await self._advised(trial, self.viewed(trial, view))
+        return self.reviewed(judged(trial, result, view, self.world))
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""

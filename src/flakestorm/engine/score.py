@@ -14,7 +14,16 @@ from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, on_tape
 from flakestorm.contracts.cells import Cell, CellRate, mark_also_fails, never_applied, never_found, tools_found
 from flakestorm.contracts.evidence import brief
-from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
+from flakestorm.contracts.gate import (
+    Ruling,
+    ScoreNumbers,
+    contract_gate,
+    contract_score,
+    replay_gate,
+    replay_score,
+    run_score,
+    score_gate,
+)
 from flakestorm.contracts.judging import trusted
 from flakestorm.contracts.matrix import applicable
 from flakestorm.core.ledger import Ledger
@@ -45,11 +54,11 @@ class Gate:
     Args:
         rule: `contract`: on any failing cell, unless `min_score` decides about those that are not critical; `chaos`: on
             a critical failure or below `min_score`; `single`: one run with chosen faults, on any failing cell, or as
-            `chaos` where `min_score` is given.
+            `chaos` where `min_score` is given; `replay`: on any failing session.
         min_score: on the scale of the command's score; None is the rule's default.
     """
 
-    rule: Literal["contract", "chaos", "single"]
+    rule: Literal["contract", "chaos", "single", "replay"]
     min_score: float | None = None
 
 
@@ -231,6 +240,8 @@ def _matters(plan: Plan) -> bool:
 def _rule(gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
     if gate.rule == "contract":
         return contract_gate(cells, min_score=gate.min_score), {"contract": _score(contract_score(cells))}
+    if gate.rule == "replay":
+        return replay_gate(cells), {"replay": _score(replay_score(cells))}
     numbers = run_score(cells)
     if gate.rule == "single" and gate.min_score is None:
         return contract_gate(cells), {"chaos": _score(numbers)}
