@@ -30,6 +30,7 @@ __all__ = ["ci", "configured"]
 Judge = Callable[[api.Project, api.Options], Report]
 
 JUDGES: dict[str, Judge] = {
+    "mutation": api.Project.mutations,
     "chaos": lambda project, options: project.chaos(None, options),
     # Cells that are not critical are for the overall score, so the phase's own gate lets every score pass.
     "contract": lambda project, options: project.contract(replace(options, min_score=0.0)),
@@ -44,7 +45,7 @@ JUDGES: dict[str, Judge] = {
 def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
-    Phases are chaos (block `chaos`), contract (block `contract`), mutation and replay, as far as this version has them;
+    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`) and replay, as far as this version has them;
     one that is configured but not available is said to be so and never counts as passed. The overall score is the mean
     of the phases' scores, weighted by `scoring`.
 
@@ -55,7 +56,7 @@ def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
         project.check()  # what is wrong with a later phase is said before an earlier one is run
     names = configured(project)
     if not names:
-        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'chaos' or a 'contract' block")
+        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'mutations', a 'chaos' or a 'contract' block")
     place = place_for(options, project.config, "ci")
     earlier = None if resume is None else report_named(resume, options)
     with results_only(), watching(options) as shown, saving(store_folder(options, project.config)) as save:

@@ -156,7 +156,8 @@ def _how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) 
     phases = [Path(phase.report).with_name("report.json") for phase in report.phases if phase.report]
     written = next(iter(phases or [file for file in files if file.suffix == ".json"]), None)
     kept = str(written) if written is not None else None if saved is None else saved.id
-    if kept is None or report.command in ("run", "verify"):
+    single = report.command == "verify" or (report.command == "run" and "robustness" not in report.scores)
+    if kept is None or single:
         return "interrupted; the report holds the runs that had finished"
     typed = ["flakestorm", *sys.argv[1:]]
     if "--resume" in typed:

@@ -64,6 +64,8 @@ class RunView:
         opinions: what a model said about the run, by the id of the invariant that asked; two where it was asked twice.
         held: whether the agent's calls are known to have crossed the boundary, or to have had no way around it. If not,
             the tape proves nothing.
+        input_kind: whether the input is one that should work, or an attack.
+        refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
     """
 
     input: str
@@ -79,6 +81,8 @@ class RunView:
     transient: frozenset[int] = frozenset()
     opinions: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
     held: bool = True
+    input_kind: Literal["benign", "attack"] = "benign"
+    refused: bool = False
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""
 

@@ -61,6 +61,8 @@ class Campaign:
         self.runner.prepare(self.plan.scenarios)
         self._started_s, self._started_at = self.world.monotonic(), self.world.now()
         self._done = {judged.trial.run: judged for judged in self.earlier}
+        for said in self.plan.notes:
+            self.note(said)
         self.listener(Planned(self.plan.command, len(self._left(self.plan.runs)), self.report(interrupted=True)))
         try:
             await self.runner.agent.start()

@@ -22,6 +22,7 @@ __all__ = [
     "Finished",
     "InvariantInfo",
     "Listener",
+    "MutationInfo",
     "Note",
     "PhaseResult",
     "Planned",
@@ -82,6 +83,25 @@ class CellResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MutationInfo:
+    """How a run's input came about.
+
+    Args:
+        type, operator: of the mutation; number: its place in the row of its type, from 1.
+        original: the golden prompt.
+        kind: whether it keeps what the user wants, or attacks.
+        status: whether it could be sent to this kind of agent at all.
+    """
+
+    type: str
+    operator: str
+    original: str
+    kind: Literal["benign", "attack"]
+    status: Literal["sent", "not applicable"] = "sent"
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """One run of the agent.
 
@@ -99,6 +119,7 @@ class RunResult:
             results of, whose own calls need not have crossed the boundary.
         canaries: what the injected instructions of this run give an obedient agent away by.
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
+        mutation: where the input is no golden prompt as it stands in the config, how it came about.
     """
 
     id: str
@@ -120,6 +141,7 @@ class RunResult:
     remarks: tuple[str, ...] = ()
     impossible: tuple[Firing, ...] = ()
     idle: tuple[Firing, ...] = ()
+    mutation: MutationInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
