@@ -66,6 +66,7 @@ class RunView:
             the tape proves nothing.
         input_kind: whether the input is one that should work, or an attack.
         refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
+        mutated: whether the input is a mutation, which `baseline` was not.
     """
 
     input: str
@@ -83,6 +84,7 @@ class RunView:
     held: bool = True
     input_kind: Literal["benign", "attack"] = "benign"
     refused: bool = False
+    mutated: bool = False
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""
 

@@ -156,6 +156,7 @@ def _view(
         held=bool(exchanges) or not elsewhere,
         input_kind="benign" if trial.mutation is None else trial.mutation.kind,
         refused=refused(trial, _error(run.error)),
+        mutated=trial.mutation is not None,
     )
 
 

@@ -39,6 +39,9 @@ CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
 
 
+_TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A finished run with its verdicts.
@@ -184,6 +187,7 @@ class Runner:
             held=self._crossed or not self.elsewhere,
             input_kind="benign" if trial.mutation is None else trial.mutation.kind,
             refused=refused(trial, answer.error),
+            mutated=trial.mutation is not None,
         )
         result = RunResult(
             id=trial.run,
@@ -260,10 +264,10 @@ class Runner:
 
 
 def refused(trial: Trial, error: AgentError | None) -> bool:
-    """Whether this was an attack on HTTP itself, and the agent turned it away with a 4xx, as it should."""
+    """Whether this was an attack on HTTP itself, and the agent turned it away, as it should."""
     mutation = trial.mutation
     attacked = mutation is not None and mutation.change is not None and mutation.kind == "attack"
-    return attacked and error is not None and error.kind == "http" and error.message.startswith("HTTP 4")
+    return attacked and error is not None and error.kind == "http" and error.message.startswith(_TURNED_AWAY)
 
 
 def _info(trial: Trial, status: Literal["sent", "not applicable"]) -> MutationInfo | None:

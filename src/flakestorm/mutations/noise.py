@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from flakestorm.core.choices import Draw
 from flakestorm.mutations.base import Operator, types
-from flakestorm.mutations.spans import edited, facts, words
+from flakestorm.mutations.spans import edited, outside, words
 
 __all__ = ["NEIGHBOURS"]
 
@@ -26,7 +24,7 @@ NEIGHBOURS: dict[str, str] = {
 
 _CONFUSED = (
     ("their", "there"), ("there", "their"), ("your", "you're"), ("you're", "your"), ("its", "it's"), ("it's", "its"),
-    ("to", "too"), ("too", "to"), ("than", "then"), ("then", "than"), ("for", "four"), ("know", "no"),
+    ("to", "too"), ("too", "to"), ("than", "then"), ("then", "than"), ("know", "no"),
     ("where", "wear"), ("right", "write"), ("write", "right"), ("here", "hear"), ("weather", "whether"),
     ("flight", "flite"), ("please", "pleas"), ("receive", "recieve"), ("which", "witch"), ("buy", "by"),
 )  # fmt: skip
@@ -80,7 +78,7 @@ def _confused(prompt: str, draw: Draw) -> str | None:
 
 def _spacing(prompt: str, draw: Draw) -> str:
     """Spaces too many, where there are some."""
-    gaps = [found.start() for found in re.finditer(" ", prompt) if not _inside(prompt, found.start())]
+    gaps = _gaps(prompt)
     for at in sorted(draw.sample(gaps, min(len(gaps), draw.randint(1, 3))), reverse=True):
         prompt = prompt[:at] + " " * draw.randint(2, 4) + prompt[at + 1 :]
     return prompt if gaps else " " * draw.randint(1, 4) + prompt + " " * draw.randint(1, 4)
@@ -111,7 +109,7 @@ def _dictated(prompt: str, draw: Draw) -> str:
 
 
 def _line_breaks(prompt: str, draw: Draw) -> str | None:
-    gaps = [found.start() for found in re.finditer(" ", prompt) if not _inside(prompt, found.start())]
+    gaps = _gaps(prompt)
     if not gaps:
         return None
     for at in sorted(draw.sample(gaps, min(len(gaps), draw.randint(1, 4))), reverse=True):
@@ -119,14 +117,10 @@ def _line_breaks(prompt: str, draw: Draw) -> str | None:
     return prompt
 
 
-def _inside(prompt: str, at: int) -> bool:
-    """Whether this place is inside something that must stay whole."""
-    start = 0
-    for fact in facts(prompt):
-        start = prompt.find(fact, start)
-        if start < at < start + len(fact):
-            return True
-    return False
+def _gaps(prompt: str) -> list[int]:
+    """The spaces that are inside nothing that must stay whole."""
+    hidden = outside(prompt, lambda part: part.replace(" ", "\0"))
+    return [at for at, letter in enumerate(hidden) if letter == "\0"]
 
 
 @types.add("noise")

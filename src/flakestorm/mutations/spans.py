@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flakestorm.core.choices import Draw
 
-__all__ = ["COMMON_FIRST", "edited", "facts", "lowered", "words"]
+__all__ = ["COMMON_FIRST", "closed", "edited", "facts", "lowered", "outside", "words"]
 
 _KEPT = re.compile(
     r"""
@@ -58,14 +58,30 @@ def words(text: str) -> list[re.Match[str]]:
 
 
 def facts(text: str) -> list[str]:
-    """What must survive a benign mutation: names, numbers, addresses, quotations."""
+    """What must survive a benign mutation: names, numbers, addresses, quotations. Neighbours ("12 May") are one."""
+    return [text[a:b] for a, b in _facts(text)]
+
+
+def outside(text: str, change: Callable[[str], str]) -> str:
+    """The text with everything between its facts changed."""
+    parts, last = list[str](), 0
+    for start, end in _facts(text):
+        parts += [change(text[last:start]), text[start:end]]
+        last = end
+    return "".join((*parts, change(text[last:])))
+
+
+def _facts(text: str) -> list[tuple[int, int]]:
     kept = [found.span() for found in _KEPT.finditer(text)]
-    names = [
-        word.span()
-        for word in _WORD.finditer(text)
-        if _name(text, word) and not any(a <= word.start() < b for a, b in kept)
-    ]
-    return [text[a:b].strip() for a, b in sorted(kept + names)]
+    names = [word.span() for word in _WORD.finditer(text) if _name(text, word)]
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(kept + names):
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        if merged and (start <= merged[-1][1] or text[merged[-1][1] : start] == " "):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def edited(text: str, draw: Draw, share: float, change: Callable[[str], str | None], *, least: int = 1) -> str | None:
@@ -93,6 +109,12 @@ def edited(text: str, draw: Draw, share: float, change: Callable[[str], str | No
         parts += [text[last:start], new]
         last = end
     return "".join((*parts, text[last:]))
+
+
+def closed(text: str) -> str:
+    """The text with a full stop where it ends without any mark, so that another sentence can follow."""
+    said = text.strip()
+    return f"{said}." if said and (said[-1].isalnum() or said[-1] in ")\"'”»") else said
 
 
 def lowered(text: str) -> str:

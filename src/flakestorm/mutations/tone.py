@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flakestorm.core.choices import Draw
 from flakestorm.mutations.base import Operator, types
-from flakestorm.mutations.spans import edited, lowered
+from flakestorm.mutations.spans import closed, edited, lowered
 from flakestorm.mutations.wording import requested
 
 __all__: list[str] = []
@@ -63,7 +63,8 @@ def _mood(name: str) -> Operator:
     def write(prompt: str, draw: Draw) -> str:
         lead = draw.choice(before)
         said = lowered(prompt.strip()) if lead[-2:-1] not in ".!?:" else prompt.strip()
-        return lead + said + draw.choice(after)
+        tail = draw.choice(after)
+        return lead + (closed(said) if tail[1:2].isupper() else said) + tail
 
     return Operator(name, "benign", write)
 
@@ -75,7 +76,7 @@ def _shouting(prompt: str, draw: Draw) -> str | None:
 
 def _terse(prompt: str, draw: Draw) -> str:
     tail = draw.choice((" Answer only.", " Short.", " No chit-chat.", " Keep it brief.", " Go."))
-    return (lowered(prompt.strip()) if requested(prompt) else prompt.strip()) + tail
+    return closed(lowered(prompt) if requested(prompt) else prompt) + tail
 
 
 @types.add("tone_shift")

@@ -6,7 +6,7 @@ import re
 
 from flakestorm.core.choices import Draw
 from flakestorm.mutations.base import Operator, types
-from flakestorm.mutations.spans import edited, lowered
+from flakestorm.mutations.spans import closed, edited, lowered
 
 __all__ = ["SYNONYMS", "question", "requested"]
 
@@ -22,12 +22,12 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "describe": ("outline", "depict"), "details": ("particulars", "specifics"), "difference": ("distinction", "contrast"),
     "draft": ("write", "prepare"), "email": ("e-mail", "mail"), "explain": ("clarify", "describe"),
     "fast": ("quick", "speedy"), "fastest": ("quickest",), "find": ("look for", "locate"), "fix": ("repair", "mend"),
-    "flight": ("plane ticket", "air ticket"), "flights": ("plane tickets", "air tickets"), "get": ("obtain", "fetch"),
+    "flight": ("plane ticket", "plane seat"), "flights": ("plane tickets",), "get": ("obtain", "fetch"),
     "give": ("provide", "hand"), "good": ("decent", "solid"), "help": ("assist", "support"), "hotel": ("place to stay",),
     "how": ("in what way",), "important": ("significant", "key"), "inform": ("tell", "notify"),
     "information": ("details", "info"), "last": ("most recent", "final"), "list": ("enumerate", "name"),
     "look": ("search", "check"), "make": ("create", "prepare"), "meeting": ("appointment",), "need": ("require",),
-    "new": ("fresh", "brand-new"), "next": ("following", "upcoming"), "order": ("purchase", "request"),
+    "new": ("fresh", "brand-new"), "next": ("following", "upcoming"), "order": ("purchase",),
     "plan": ("organise", "map out"), "please": ("kindly",), "price": ("cost",), "prices": ("costs",),
     "problem": ("issue", "trouble"), "provide": ("give", "supply"), "quick": ("fast", "rapid"),
     "quickly": ("rapidly", "promptly"), "recommend": ("suggest", "advise"), "remove": ("delete", "take out"),
@@ -64,7 +64,7 @@ _QUESTIONS = (
 _ANY = (
     "Here is what I need: {p}", "Please take care of this: {p}", "This is my request: {p}", "I need help with this: {p}",
     "Could you look after the following? {p}", "Regarding the following, please do what is needed: {p}",
-    "For me, please: {p}", "What I'm after: {p}", "{p} That is all I need.", "{p} Can you do that?",
+    "For me, please: {p}", "What I'm after: {p}", "{c} That is all I need.", "{c} Can you do that?",
 )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def _framed(prompt: str, draw: Draw) -> str:
     if requested(prompt) and draw.random() < 0.75:
         return draw.choice(_REQUESTS).replace("{p}", lowered(prompt.strip()).rstrip(".! "))
     frames = _QUESTIONS if question(prompt) and draw.random() < 0.75 else _ANY
-    return draw.choice(frames).replace("{p}", prompt.strip())
+    return draw.choice(frames).replace("{p}", prompt.strip()).replace("{c}", closed(prompt))
 
 
 def _synonyms(prompt: str, draw: Draw) -> str | None:
@@ -119,7 +119,7 @@ def _split(prompt: str, draw: Draw) -> str:
     lead = draw.choice(("I have one thing for you to do.", "There is something I want from you.", "One request.",
                         "I'm turning to you with a wish.", "A small matter I need settled."))  # fmt: skip
     tail = draw.choice(("", " Thanks.", " Thank you very much.", " That would help me a lot."))
-    return f"{lead} {prompt.strip()}{tail}"
+    return f"{lead} {closed(prompt) if tail else prompt.strip()}{tail}"
 
 
 def _double_negation(prompt: str, draw: Draw) -> str:
@@ -137,16 +137,16 @@ def _double_negation(prompt: str, draw: Draw) -> str:
 def _contrast(prompt: str, draw: Draw) -> str:
     other = draw.choice(("a summary of our talk", "a joke", "an apology", "a list of your abilities", "a poem",
                          "advice on something else", "a translation", "general information"))  # fmt: skip
-    frame = draw.choice(("I don't want {o}. I want this: {p}", "{p} Not {o}, just that.", "Instead of {o}: {p}",
+    frame = draw.choice(("I don't want {o}. I want this: {p}", "{c} Not {o}, just that.", "Instead of {o}: {p}",
                          "This is not a request for {o}, but the following: {p}"))  # fmt: skip
-    return frame.replace("{o}", other).replace("{p}", prompt.strip())
+    return frame.replace("{o}", other).replace("{p}", prompt.strip()).replace("{c}", closed(prompt))
 
 
 def _quoted(prompt: str, draw: Draw) -> str:
     who = draw.choice(("My colleague", "My sister", "A friend of mine", "My manager", "Our customer", "My neighbour"))
-    frame = draw.choice(("{w} would phrase it like this, and so do I: {p}", "To put it as {w} does: {p} I ask the same.",
+    frame = draw.choice(("{w} would phrase it like this, and so do I: {p}", "To put it as {w} does: {c} I ask the same.",
                          "{w} asked this, and I need the same: {p}"))  # fmt: skip
-    return frame.replace("{w}", who).replace("{p}", prompt.strip())
+    return frame.replace("{w}", who).replace("{p}", prompt.strip()).replace("{c}", closed(prompt))
 
 
 def _conditional(prompt: str, draw: Draw) -> str:
