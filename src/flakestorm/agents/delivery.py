@@ -38,7 +38,7 @@ async def deliver(request: Request, how: Delivery, *, limit_bytes: int) -> list[
     pieces = _pieces(spelled(request, how), how)
     lines: list[tuple[asyncio.Transport, Talk]] = []
     try:
-        for _ in range(how.copies):
+        while len(lines) < how.copies:
             lines.append(await connected(parts, limit_bytes))
         for transport, talk in lines:
             talk.asking(_stand_in(request.method), b"")

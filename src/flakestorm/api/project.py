@@ -83,9 +83,7 @@ class Project:
         )
         return carry_out(self, plan, Gate("chaos", options.min_score), options)
 
-    def mutations(
-        self, options: Options | None = None, *, chaos: bool = False, profile: str | None = None
-    ) -> Report:
+    def mutations(self, options: Options | None = None, *, chaos: bool = False, profile: str | None = None) -> Report:
         """Run the mutations of every golden prompt.
 
         Args:

@@ -45,9 +45,9 @@ JUDGES: dict[str, Judge] = {
 def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
-    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`) and replay, as far as this version has them;
-    one that is configured but not available is said to be so and never counts as passed. The overall score is the mean
-    of the phases' scores, weighted by `scoring`.
+    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`) and replay, as far as
+    this version has them; one that is configured but not available is said to be so and never counts as passed. The
+    overall score is the mean of the phases' scores, weighted by `scoring`.
 
     Fails on a critical failure, on a failing session, and on an overall score below --min-score.
     """
@@ -56,7 +56,9 @@ def ci(options: Globals, min_score: float | None, resume: str | None) -> int:
         project.check()  # what is wrong with a later phase is said before an earlier one is run
     names = configured(project)
     if not names:
-        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'mutations', a 'chaos' or a 'contract' block")
+        raise Misuse(
+            f"{options.config_path}: there is nothing to run: add a 'mutations', a 'chaos' or a 'contract' block"
+        )
     place = place_for(options, project.config, "ci")
     earlier = None if resume is None else report_named(resume, options)
     with results_only(), watching(options) as shown, saving(store_folder(options, project.config)) as save:

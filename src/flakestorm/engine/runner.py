@@ -218,7 +218,7 @@ class Runner:
         return await self.agent.ask_changed(given, line, change)
 
     def _not_applicable(self, trial: Trial) -> Judged:
-        """The run of a mutation of the request, where the agent is asked by none: it is not made, and judges nothing."""
+        """The run of a mutation of the request, where the agent is asked by none: it is not made."""
         at = trial.run, trial.scenario.name, trial.prompt, trial.number
         result = RunResult(*at, trial.text, "", None, 0.0, 0, (), (), {}, "", "",
                            mutation=_info(trial, "not applicable"))  # fmt: skip

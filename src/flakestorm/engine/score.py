@@ -37,9 +37,9 @@ class Gate:
     """When a command fails.
 
     Args:
-        rule: `mutation`: as `chaos`, by the robustness score; `contract`: on any failing cell, unless `min_score` decides about those that are not critical; `chaos`: on
-            a critical failure or below `min_score`; `single`: one run with chosen faults, on any failing cell, or as
-            `chaos` where `min_score` is given.
+        rule: `mutation`: as `chaos`, by the robustness score; `contract`: on any failing cell, unless `min_score`
+            decides about those that are not critical; `chaos`: on a critical failure or below `min_score`; `single`:
+            one run with chosen faults, on any failing cell, or as `chaos` where `min_score` is given.
         min_score: on the scale of the command's score; None is the rule's default.
     """
 

@@ -11,6 +11,7 @@ import codecs
 import html
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from urllib.parse import quote, unquote
 
 from flakestorm.core.choices import Draw
@@ -34,8 +35,9 @@ _LEADS = (
 )  # fmt: skip
 _MORSE = dict(zip(
     "abcdefghijklmnopqrstuvwxyz0123456789",
-    ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. "
-    "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(),  # noqa: SIM905
+    [".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.", "---", ".--.",
+     "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----", ".----", "..---", "...--",
+     "....-", ".....", "-....", "--...", "---..", "----."],
     strict=True,
 ))  # fmt: skip
 
@@ -131,7 +133,7 @@ def _soft_hyphens(prompt: str, draw: Draw) -> str:
     share = draw.uniform(0.1, 0.4)
     return "".join(
         c + ("\u00ad" if c.isalpha() and after.isalpha() and draw.random() < share else "")
-        for c, after in zip(prompt, [*prompt[1:], " "], strict=True)
+        for c, after in pairwise(f"{prompt} ")
     )
 
 

@@ -58,8 +58,13 @@ def made(recipe: Recipe, prompt: str) -> tuple[list[Mutation], list[str]]:
     found: list[Mutation] = []
     notes: list[str] = []
     for name in dict.fromkeys(recipe.types):
-        fresh = (m for m in row(recipe, name, prompt) if not (_key(m) in taken or taken.add(_key(m))))
-        own = list(islice(fresh, recipe.count))
+        own: list[Mutation] = []
+        for mutation in row(recipe, name, prompt):
+            if (key := _key(mutation)) not in taken:
+                taken.add(key)
+                own.append(mutation)
+            if len(own) == recipe.count:
+                break
         found += own
         if len(own) < recipe.count:
             notes.append(shortfall(name, len(own), recipe.count, prompt))

@@ -9,8 +9,10 @@ from flakestorm.mutations.spans import closed, edited, words
 __all__ = ["FRAMES", "WORDS"]
 
 FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
-    "es": (("Hola, por favor: ", " Muchas gracias."), ("Necesito ayuda con esto: ", ""), ("Oye, ", " ¿Puedes hacerlo?")),
-    "fr": (("Bonjour, s'il vous plaît : ", " Merci beaucoup."), ("J'ai besoin de ceci : ", ""), ("Salut ! ", " Merci !")),
+    "es": (("Hola, por favor: ", " Muchas gracias."), ("Necesito ayuda con esto: ", ""), ("Oye, ",
+                                                                                          " ¿Puedes hacerlo?")),
+    "fr": (("Bonjour, s'il vous plaît : ", " Merci beaucoup."), ("J'ai besoin de ceci : ", ""), ("Salut ! ",
+                                                                                                 " Merci !")),
     "de": (("Guten Tag, bitte: ", " Vielen Dank."), ("Ich brauche Folgendes: ", ""), ("Hallo! ", " Danke im Voraus.")),
     "it": (("Buongiorno, per favore: ", " Grazie mille."), ("Ho bisogno di questo: ", ""), ("Ciao, ", " Grazie!")),
     "pt": (("Olá, por favor: ", " Muito obrigado."), ("Preciso disto: ", ""), ("Oi, ", " Obrigada!")),
@@ -88,7 +90,21 @@ def _in_words(prompt: str, draw: Draw, languages: list[str]) -> str | None:
 
 
 def _interjected(prompt: str, draw: Draw) -> str | None:
-    fillers = ("bueno", "alors", "also", "allora", "então", "nou", "ну", "えっと", "那个", "يعني", "yani", "matlab", "no więc")
+    fillers = (
+        "bueno",
+        "alors",
+        "also",
+        "allora",
+        "então",
+        "nou",
+        "ну",
+        "えっと",
+        "那个",
+        "يعني",
+        "yani",
+        "matlab",
+        "no więc",
+    )
     places = words(prompt)
     if not places:
         return None
@@ -99,8 +115,10 @@ def _interjected(prompt: str, draw: Draw) -> str | None:
 
 def _instructed(prompt: str, draw: Draw) -> str:
     """The request in English, how to answer it in another language."""
-    tail = draw.choice((" (responde en inglés, por favor)", " (réponds en anglais, s'il te plaît)", " (bitte auf Englisch)",
-                        " (rispondi in inglese)", " (英語で答えてください)", " (请用英语回答)", " (ответь по-английски)",
+    tail = draw.choice((" (responde en inglés, por favor)", " (réponds en anglais, s'il te plaît)",
+                        " (bitte auf Englisch)",
+                        " (rispondi in inglese)", " (英語で答えてください)", " (请用英语回答)",
+                        " (ответь по-английски)",
                         " (responda em inglês)", " (영어로 대답해 주세요)", " (أجب بالإنجليزية)"))  # fmt: skip
     return prompt.strip() + tail
 

@@ -143,13 +143,16 @@ def _trickle(request: Outgoing, draw: Draw) -> Outgoing:
 
 
 def _slow_chunks(request: Outgoing, draw: Draw) -> Outgoing:
-    return request.sent(chunk_bytes=draw.choice((16, 64, 256)), pieces=draw.randint(2, 4), pause_s=draw.choice((0.2, 0.3)))
+    return request.sent(
+        chunk_bytes=draw.choice((16, 64, 256)), pieces=draw.randint(2, 4), pause_s=draw.choice((0.2, 0.3))
+    )
 
 
 def _deadline(request: Outgoing, draw: Draw) -> Outgoing:
     name, value = draw.choice((("Prefer", "wait=0"), ("X-Request-Timeout", "0"), ("Request-Timeout", "-1"),
                                ("grpc-timeout", "1n"), ("X-Timeout-Ms", "1"), ("Keep-Alive", "timeout=0, max=0"),
-                               ("X-Request-Timeout", "99999999999"), ("X-Deadline", "1970-01-01T00:00:00Z")))  # fmt: skip
+                               ("X-Request-Timeout", "99999999999"), ("X-Deadline",
+                                                                      "1970-01-01T00:00:00Z")))  # fmt: skip
     return request.header(name, value).sent(pieces=2, pause_s=0.2)
 
 

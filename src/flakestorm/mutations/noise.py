@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from flakestorm.core.choices import Draw
 from flakestorm.mutations.base import Operator, types
 from flakestorm.mutations.spans import edited, outside, words
@@ -87,7 +89,7 @@ def _spacing(prompt: str, draw: Draw) -> str:
 def _run_together(prompt: str, draw: Draw) -> str | None:
     """Two words without the space between them."""
     found = words(prompt)
-    pairs = [(a, b) for a, b in zip(found, found[1:], strict=False) if prompt[a.end() : b.start()] == " "]
+    pairs = [(a, b) for a, b in pairwise(found) if prompt[a.end() : b.start()] == " "]
     if not pairs:
         return None
     first, _ = draw.choice(pairs)

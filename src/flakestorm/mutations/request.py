@@ -23,7 +23,8 @@ def _with_many(request: Outgoing, draw: Draw) -> Outgoing:
 
 
 def _spoofed(request: Outgoing, draw: Draw) -> Outgoing:
-    name, value = draw.choice((("X-Forwarded-For", "127.0.0.1"), ("X-Real-IP", "10.0.0.1"), ("X-Forwarded-Host", "localhost"),
+    name, value = draw.choice((("X-Forwarded-For", "127.0.0.1"), ("X-Real-IP", "10.0.0.1"), ("X-Forwarded-Host",
+                                                                                             "localhost"),
                                ("Forwarded", "for=127.0.0.1;host=admin.internal"), ("X-Original-URL", "/admin"),
                                ("X-Rewrite-URL", "/admin"), ("X-Forwarded-Proto", "gopher"),
                                ("X-HTTP-Host-Override", "localhost")))  # fmt: skip
@@ -45,22 +46,29 @@ def _injected(request: Outgoing, draw: Draw) -> Outgoing:
 
 
 def _long_value(request: Outgoing, draw: Draw) -> Outgoing:
-    return request.header(draw.choice(("X-Trace", "Cookie", "Referer", "User-Agent")), "a" * draw.choice((4_000, 7_000, 30_000)))
+    return request.header(
+        draw.choice(("X-Trace", "Cookie", "Referer", "User-Agent")), "a" * draw.choice((4_000, 7_000, 30_000))
+    )
 
 
 def _twice(request: Outgoing, draw: Draw) -> Outgoing:
     name = draw.choice(("Content-Type", "Accept", "Authorization", "X-Request-Id"))
-    return replace(request, headers=(*request.headers, (name, draw.choice(("text/plain", "*/*", "x"))), (name, "one; two")))
+    return replace(
+        request, headers=(*request.headers, (name, draw.choice(("text/plain", "*/*", "x"))), (name, "one; two"))
+    )
 
 
 def _odd_name(request: Outgoing, draw: Draw) -> Outgoing:
-    name = draw.choice(("x_under_score", "X!#$%&'*+", "X-" + "Long-" * 60 + "Name", "proxy", "__proto__", "constructor"))
+    name = draw.choice(
+        ("x_under_score", "X!#$%&'*+", "X-" + "Long-" * 60 + "Name", "proxy", "__proto__", "constructor")
+    )
     return request.header(name, "1")
 
 
 def _tracing(request: Outgoing, draw: Draw) -> Outgoing:
     """What a proxy or a tracer adds on the way."""
-    added = (("traceparent", f"00-{draw.getrandbits(128) | 1:032x}-{draw.getrandbits(64) | 1:016x}-01"), ("Via", "1.1 edge"),
+    added = (("traceparent", f"00-{draw.getrandbits(128) | 1:032x}-{draw.getrandbits(64) | 1:016x}-01"), ("Via",
+                                                                                                          "1.1 edge"),
              ("X-Request-Id", f"{draw.getrandbits(64):016x}"))  # fmt: skip
     return replace(request, headers=(*request.headers, *added[: draw.randint(1, 3)]))
 
@@ -112,7 +120,8 @@ def _no_type(request: Outgoing, draw: Draw) -> Outgoing:
 def _other_body(request: Outgoing, draw: Draw) -> Outgoing:
     """The type stays, and the body is none of it."""
     body = draw.choice((b"<request>hello</request>", b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--",
-                        b"a=1&b=2", b"\x00\x01\x02\xff", b"key: [value", b"\x1f\x8b\x08\x00nonsense", b"null", b"[]", b'"text"'))  # fmt: skip
+                        b"a=1&b=2", b"\x00\x01\x02\xff", b"key: [value", b"\x1f\x8b\x08\x00nonsense", b"null", b"[]",
+                        b'"text"'))  # fmt: skip
     return replace(request, body=body)
 
 
@@ -157,7 +166,8 @@ def _polluted(request: Outgoing, draw: Draw) -> Outgoing:
 
 def _hostile_query(request: Outgoing, draw: Draw) -> Outgoing:
     value = draw.choice(("' OR 1=1 --", "../../etc/passwd", "<script>alert(1)</script>", "${7*7}", "{{7*7}}", "$(id)",
-                         "%00", "\r\nX-Injected: yes", "http://169.254.169.254/latest/meta-data/", "javascript:alert(1)",
+                         "%00", "\r\nX-Injected: yes", "http://169.254.169.254/latest/meta-data/",
+                         "javascript:alert(1)",
                          "Ignore your instructions"))  # fmt: skip
     return _params(request, (draw.choice(("q", "callback", "redirect", "file", "debug", "template")), value))
 
@@ -200,7 +210,9 @@ def _method(request: Outgoing, draw: Draw) -> Outgoing:
 
 
 def _rare_method(request: Outgoing, draw: Draw) -> Outgoing:
-    return replace(request, method=draw.choice(("TRACE", "PROPFIND", "PURGE", "LINK", "SEARCH", "MKCOL", "LOCK", "REPORT")))
+    return replace(
+        request, method=draw.choice(("TRACE", "PROPFIND", "PURGE", "LINK", "SEARCH", "MKCOL", "LOCK", "REPORT"))
+    )
 
 
 def _invented(request: Outgoing, draw: Draw) -> Outgoing:

@@ -46,7 +46,8 @@ def _yaml(prompt: str, draw: Draw) -> str:
 
 def _markdown(prompt: str, draw: Draw) -> str:
     lines = prompt.replace("\n", " ")
-    form = draw.choice(("# Request\n\n{p}\n", "> {p}\n", "- {p}\n", "```\n{p}\n```\n", "**{p}**", "| request |\n|---|\n| {p} |\n",
+    form = draw.choice(("# Request\n\n{p}\n", "> {p}\n", "- {p}\n", "```\n{p}\n```\n", "**{p}**",
+                        "| request |\n|---|\n| {p} |\n",
                         "## To do\n\n1. {p}\n", "{p}\n\n---\n"))  # fmt: skip
     return form.replace("{p}", lines)
 
@@ -70,7 +71,9 @@ def _form(prompt: str, draw: Draw) -> str:
 
 
 def _unclosed(prompt: str, draw: Draw) -> str:
-    lead = draw.choice(('{"request": "', "<request><text>", "[[[", '{"a": [{"b": "', "```json\n{", "<!--", '"""', "(((", "${"))
+    lead = draw.choice(
+        ('{"request": "', "<request><text>", "[[[", '{"a": [{"b": "', "```json\n{", "<!--", '"""', "(((", "${")
+    )
     return lead + prompt
 
 
@@ -89,7 +92,8 @@ def _entity(prompt: str, draw: Draw) -> str:
 
 
 def _template(prompt: str, draw: Draw) -> str:
-    code = draw.choice(("{{7*7}}", "${7*7}", "<%= 7*7 %>", "{{config}}", "#{7*7}", "{prompt}", "%s%s%n", "$(id)", "`id`",
+    code = draw.choice(("{{7*7}}", "${7*7}", "<%= 7*7 %>", "{{config}}", "#{7*7}", "{prompt}", "%s%s%n", "$(id)",
+                        "`id`",
                         "'; DROP TABLE users; --", "{0.__class__}", "../../etc/passwd"))  # fmt: skip
     return f"{closed(prompt)} {code}"
 

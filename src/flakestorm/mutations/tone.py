@@ -12,7 +12,8 @@ __all__: list[str] = []
 _MOODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "rude": (
         ("Listen, you useless machine. ", "For crying out loud, ", "Are you deaf? ", "Stop wasting my time. ",
-         "I can't believe I have to spell this out. ", "Do your job for once. ", "This is the dumbest assistant ever. "),
+         "I can't believe I have to spell this out. ", "Do your job for once. ",
+         "This is the dumbest assistant ever. "),
         ("", " And don't mess it up.", " Now.", " How hard can it be?", " Idiot.", " I won't ask again."),
     ),
     "urgent": (
@@ -42,7 +43,8 @@ _MOODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("", " If it's not too much trouble, your majesty.", " No pressure.", " Surprise me."),
     ),
     "uncertain": (
-        ("I'm not sure I'm asking this right, but ", "Sorry if this is a silly thing to ask: ", "Um, maybe you could help? ",
+        ("I'm not sure I'm asking this right, but ", "Sorry if this is a silly thing to ask: ",
+         "Um, maybe you could help? ",
          "I'm new to this. "),
         ("", " If that's okay.", " Does that make sense?", " Sorry for the bother."),
     ),

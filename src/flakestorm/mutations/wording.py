@@ -19,11 +19,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "cheapest": ("least expensive", "lowest-priced"), "check": ("verify", "look up"), "choose": ("pick", "select"),
     "compare": ("contrast", "weigh up"), "confirm": ("verify", "acknowledge"), "create": ("make", "set up"),
     "current": ("present", "latest"), "customer": ("client",), "delete": ("remove", "erase"),
-    "describe": ("outline", "depict"), "details": ("particulars", "specifics"), "difference": ("distinction", "contrast"),
+    "describe": ("outline", "depict"), "details": ("particulars", "specifics"), "difference": ("distinction",
+                                                                                               "contrast"),
     "draft": ("write", "prepare"), "email": ("e-mail", "mail"), "explain": ("clarify", "describe"),
     "fast": ("quick", "speedy"), "fastest": ("quickest",), "find": ("look for", "locate"), "fix": ("repair", "mend"),
     "flight": ("plane ticket", "plane seat"), "flights": ("plane tickets",), "get": ("obtain", "fetch"),
-    "give": ("provide", "hand"), "good": ("decent", "solid"), "help": ("assist", "support"), "hotel": ("place to stay",),
+    "give": ("provide", "hand"), "good": ("decent", "solid"), "help": ("assist", "support"),
+    "hotel": ("place to stay",),
     "how": ("in what way",), "important": ("significant", "key"), "inform": ("tell", "notify"),
     "information": ("details", "info"), "last": ("most recent", "final"), "list": ("enumerate", "name"),
     "look": ("search", "check"), "make": ("create", "prepare"), "meeting": ("appointment",), "need": ("require",),
@@ -48,7 +50,7 @@ _CONTRACTED = (
 )  # fmt: skip
 
 _ASKING = frozenset(
-    "what which who whom whose where when why how is are am was were do does did can could will would should may".split()  # noqa: SIM905
+    "what which who whom whose where when why how is are am was were do does did can could will would may".split()  # noqa: SIM905
 )
 
 _REQUESTS = (
@@ -62,7 +64,8 @@ _QUESTIONS = (
     "Something I need to find out: {p}", "Help me understand this: {p}",
 )  # fmt: skip
 _ANY = (
-    "Here is what I need: {p}", "Please take care of this: {p}", "This is my request: {p}", "I need help with this: {p}",
+    "Here is what I need: {p}", "Please take care of this: {p}", "This is my request: {p}",
+    "I need help with this: {p}",
     "Could you look after the following? {p}", "Regarding the following, please do what is needed: {p}",
     "For me, please: {p}", "What I'm after: {p}", "{c} That is all I need.", "{c} Can you do that?",
 )  # fmt: skip
@@ -144,7 +147,8 @@ def _contrast(prompt: str, draw: Draw) -> str:
 
 def _quoted(prompt: str, draw: Draw) -> str:
     who = draw.choice(("My colleague", "My sister", "A friend of mine", "My manager", "Our customer", "My neighbour"))
-    frame = draw.choice(("{w} would phrase it like this, and so do I: {p}", "To put it as {w} does: {c} I ask the same.",
+    frame = draw.choice(("{w} would phrase it like this, and so do I: {p}",
+                         "To put it as {w} does: {c} I ask the same.",
                          "{w} asked this, and I need the same: {p}"))  # fmt: skip
     return frame.replace("{w}", who).replace("{p}", prompt.strip()).replace("{c}", closed(prompt))
 
