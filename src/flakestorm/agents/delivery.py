@@ -87,11 +87,17 @@ def _chunks(body: bytes, how: Delivery) -> Iterator[bytes]:
 
 
 def _pieces(message: bytes, how: Delivery) -> list[bytes]:
-    """The message in so many pieces; where copies must overlap, at least in two, the last of them one byte."""
-    if how.pieces > 1:
-        size = -(-len(message) // how.pieces)
-        return [message[at : at + size] for at in range(0, len(message), size)]
-    return [message[:-1], message[-1:]] if how.copies > 1 else [message]
+    """The message in so many pieces: the head, then the body, so that an agent has begun when it must wait.
+
+    Where copies must overlap, it is in two at least, the last of them one byte.
+    """
+    if how.pieces == 1:
+        return [message[:-1], message[-1:]] if how.copies > 1 else [message]
+    head = message.index(b"\r\n\r\n") + 4
+    first = [message[:head]] if head < len(message) else []
+    rest = message[head:] or message
+    size = -(-len(rest) // (how.pieces - len(first)))
+    return [*first, *(rest[at : at + size] for at in range(0, len(rest), size))]
 
 
 async def _pause(talks: list[Talk], seconds: float) -> None:
