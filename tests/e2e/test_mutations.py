@@ -15,7 +15,7 @@ import yaml
 from aiohttp import web
 
 from e2e_support import FLAKESTORM, clean_env, flakestorm, wait_until, write_config
-from upstream import Upstream, document
+from upstream import Upstream, document, openai_chat
 
 FILLED = {"id": "filled", "type": "output_not_empty"}
 ECHO = "def answer(text):\n    return f'you said {text}'\n"
@@ -334,7 +334,47 @@ def test_requests_overlap_even_one_by_one(tmp_path) -> None:
     assert seen.most >= 2
 
 
-def test_senders_take_their_time_and_the_agent_is_not_charged_for_it(tmp_path) -> None:
-    seen, report = sent(tmp_path, "timeout_manipulation")
+def test_senders_take_their_time(tmp_path) -> None:
+    seen, _ = sent(tmp_path, "timeout_manipulation")
     assert sum(request["took"] >= 0.15 for request in seen.requests) >= 3
-    assert all(run["latency_ms"] < 5000 for run in report["runs"])
+
+
+def test_adaptive_spends_the_same_budget_where_the_agent_breaks(tmp_path) -> None:
+    agent = echoing(
+        tmp_path, "def answer(text):\n    return '' if '\\u200b' in text or '\\u2060' in text else 'fine'\n"
+    )
+    failing = {}
+    for strategy in ("uniform", "adaptive"):
+        write_config(tmp_path, agent=agent, invariants=[FILLED], golden_prompts=["Book a flight", "Find a hotel"],
+                     mutations={"types": ["encoding_attacks", "noise"], "count": 20, "strategy": strategy})  # fmt: skip
+        done = flakestorm(tmp_path, "run", "--seed", "4", report=True)
+        assert done.report is not None, done.err
+        assert len(done.report["runs"]) == 80
+        failing[strategy] = sum(run["output"] == "" for run in done.report["runs"])
+        assert any("strategy adaptive" in note for note in done.report["notes"]) == (strategy == "adaptive")
+    assert failing["adaptive"] > failing["uniform"] > 0
+
+
+def test_a_model_writes_once_and_is_replaced_when_it_is_gone(tmp_path) -> None:
+    said = json.dumps(["Please get me a flight to Oslo", "I want a flight to Oslo"])
+    with Upstream() as up:
+        up.reply("/v1/chat/completions", openai_chat(said))
+        config: dict[str, Any] = {
+            "agent": echoing(tmp_path), "invariants": [FILLED],
+            "mutations": {"types": ["paraphrase"], "count": 2, "engine": "llm"},
+            "model": {"provider": "openai", "name": "m", "base_url": f"{up.url}/v1", "api_key": "${WRITER_KEY}"},
+        }  # fmt: skip
+        write_config(tmp_path, **config)
+        for _ in range(2):
+            done = flakestorm(tmp_path, "run", env={"WRITER_KEY": "k-writer"}, report=True)
+            assert done.report is not None, done.err
+            assert [run["input"] for run in done.report["runs"]] == json.loads(said)
+            assert {run["mutation"]["operator"] for run in done.report["runs"]} == {"model"}
+        assert up.count("/v1/chat/completions") == 1
+    config["mutations"]["types"] = ["noise"]
+    write_config(tmp_path, **config)
+    gone = flakestorm(tmp_path, "run", env={"WRITER_KEY": "k-writer"}, report=True)
+    assert gone.code == 0
+    assert gone.report is not None
+    assert len(gone.report["runs"]) == 2
+    assert any("the model could not be asked" in note for note in gone.report["notes"])

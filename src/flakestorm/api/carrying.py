@@ -279,7 +279,8 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
     golden = work.config.golden_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
     mutation = trial.mutation
-    if mutation is not None and (mutation.change or len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()):
+    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()
+    if mutation is not None and mutation.number and (mutation.change or unwieldy):
         words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
     elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
         words += ["--prompt", str(trial.prompt)]

@@ -6,7 +6,7 @@ It owns what has finished so far, so that an interruption loses nothing: `execut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from flakestorm.contracts.matrix import prepare
@@ -63,7 +63,7 @@ class Campaign:
         self._done = {judged.trial.run: judged for judged in self.earlier}
         for said in self.plan.notes:
             self.note(said)
-        self.listener(Planned(self.plan.command, len(self._left(self.plan.runs)), self.report(interrupted=True)))
+        self.listener(Planned(self.plan.command, self.plan.count - len(self._done), self.report(interrupted=True)))
         try:
             await self.runner.agent.start()
         except AgentUnreachable as error:
@@ -74,10 +74,23 @@ class Campaign:
             self.runner.baselines = baselines_of(self._done[trial.run] for trial in self.plan.baseline)
         if self.plan.generate is not None:
             self._generate()
-        await self.runner.carry_out(self._left(self.plan.trials), self._finish)
+        await self._carry_out()
         controls = self.plan.controls(self._unexplained())
         if controls:
             await self.runner.carry_out(controls, self._finish, controls=True)
+
+    async def _carry_out(self) -> None:
+        if self.plan.budget is None:
+            await self.runner.carry_out(self._left(self.plan.trials), self._finish)
+            return
+        from flakestorm.engine.adapting import NOTE, adapt  # few plans choose as they go
+
+        async def run(trials: Sequence[Trial]) -> list[Judged]:
+            await self.runner.carry_out(trials, self._finish)
+            return [self._done[trial.run] for trial in trials]
+
+        self.note(NOTE)
+        await adapt(self.plan, self.runner.seed, tuple(self._done.values()), run)
 
     def _left(self, trials: Iterable[Trial]) -> list[Trial]:
         return [trial for trial in trials if trial.run not in self._done]

@@ -30,6 +30,7 @@ def mutated_plan(
     trials: int = 1,
     chaos: Scenario = BASELINE,
     notes: Sequence[str] = (),
+    budget: int | None = None,
 ) -> Plan:
     """Lay out the runs.
 
@@ -39,7 +40,7 @@ def mutated_plan(
         prompts: the golden prompts.
         trials: how often each mutation is run.
         chaos: what the agent's world is like meanwhile.
-        notes: see `Plan.notes`.
+        notes, budget: see `Plan`.
     """
     every = [mutation for row in mutations for mutation in row]
     kinds = dict.fromkeys(mutation.type for mutation in every)
@@ -47,7 +48,7 @@ def mutated_plan(
     whole = make_plan("run", scenarios=[with_fields(chaos, name=PROBES)], invariants=invariants, prompts=prompts)
     probing = [trial for trial in whole.trials if trial.prompt >= whole.golden]
     plan = replace(whole, scenarios=tuple(scenarios.values()), trials=(), baseline=(), repeats=trials,
-                   notes=tuple(notes))  # fmt: skip
+                   notes=tuple(notes), budget=budget)  # fmt: skip
     compared = [p for p in range(len(whole.prompts)) if any(map(needs_baseline, plan.judges(p)))]
     baseline = plan.controls(compared) if compared else ()
     runs: list[Trial] = []

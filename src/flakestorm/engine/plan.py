@@ -61,6 +61,7 @@ class Plan:
             that come before all others: one for each prompt that needs it. They are those of a scenario without faults
             where there is one, else runs of their own.
         notes: what is known to be missing before anything is run.
+        budget: how many of the mutations are run, where they are chosen as runs finish; None for all.
     """
 
     command: str
@@ -73,11 +74,18 @@ class Plan:
     generate: str | None = None
     baseline: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
+    budget: int | None = None
 
     @property
     def runs(self) -> tuple[Trial, ...]:
         """Everything to be run, the baseline first; each run once."""
         return tuple({trial.run: trial for trial in (*self.baseline, *self.trials)}.values())
+
+    @property
+    def count(self) -> int:
+        """How many runs will be made."""
+        unchosen = 0 if self.budget is None else sum(t.mutation is not None for t in self.trials) - self.budget
+        return len(self.runs) - max(unchosen, 0)
 
     def extended(self, scenarios: Sequence[Scenario]) -> Plan:
         """The same plan with these scenarios at its end."""

@@ -102,7 +102,7 @@ def _same_input(trial: Trial, run: RunResult) -> bool:
     if mutation is None or made is None:
         return mutation is None and made is None
     same = (mutation.operator, mutation.original, mutation.number) == (made.operator, made.original, made.number)
-    return same and made.status == "sent"
+    return same and made.status == "sent" and (mutation.number > 0 or trial.scenario.chaos or run.input == trial.text)
 
 
 def _extended(

@@ -83,9 +83,10 @@ def assemble(
     told = {j.run.id: j.run for found_in in accounts.values() for j in found_in.runs}
     run_of = {(j.trial.scenario.name, j.trial.prompt, j.trial.number): j.run.id for j in judged}
     if interrupted:
-        missing = len(plan.runs) - sum(t.run in run_of.values() for t in plan.runs)
+        made = {*run_of.values()}
+        missing = plan.count - sum(t.run in made for t in plan.runs)
         verdict = "fail" if verdict == "fail" else "inconclusive"
-        headline = f"interrupted, {missing} of {len(plan.runs)} runs were not made; so far: {headline}"
+        headline = f"interrupted, {missing} of {plan.count} runs were not made; so far: {headline}"
     return Judgement(
         verdict=verdict,
         exit_code=130 if interrupted else exit_code,
