@@ -189,8 +189,8 @@ def _unlike(judged: Sequence[Judged]) -> list[str]:
     turned_away = sum(j.view.refused for j in judged)
     if turned_away:
         notes.append(
-            f"{turned_away} attacks on the request were turned away with a 4xx, which is a proper answer; rules about "
-            "the output do not apply to them"
+            f"{turned_away} attacks on the request were turned away (4xx, 501, 505), which is a proper answer; rules "
+            "about the output do not apply to them"
         )
     return notes
 
