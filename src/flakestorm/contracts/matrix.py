@@ -88,10 +88,10 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
         return None
     if run.error is not None and run.error.kind == "unreachable":
         return inconclusive(f"the agent could not be reached: {brief(run.error.message)}")
-    if run.refused and spec.type not in on_tape:
-        return _of_refused(spec, run, check)
     if spec.type in on_tape and not run.held:
         return inconclusive("no call of the agent crossed the boundary, so its tape proves nothing")
+    if run.refused:
+        return _of_refused(spec, run, check)
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
@@ -212,6 +212,8 @@ def _frames(error: Exception) -> str:
 
 def _of_refused(spec: Invariant, run: RunView, check: Check) -> Verdict | None:
     """What holds of a run whose request was an attack on HTTP and was turned away."""
+    if spec.type in on_tape:
+        return _asked(spec, run, check) if demand(spec) == "forbids" else None
     if demand(spec) != "run":
         return None
     if spec.type != "completes":
