@@ -247,7 +247,13 @@ async def _responses(request: Request) -> list[Response]:
         return [await _follow(request)]
     from flakestorm.agents.delivery import deliver  # only for mutations of the request
 
-    return await deliver(request, request.delivery, limit_bytes=BODY_LIMIT_BYTES)
+    for left in reversed(range(REDIRECT_LIMIT + 1)):
+        responses = await deliver(request, request.delivery, limit_bytes=BODY_LIMIT_BYTES)
+        onward = _onward(request, responses[0])
+        if onward is None or not left:
+            break
+        request = replace(request, url=onward, params=())
+    return responses
 
 
 def _waiting_s(request: Request) -> float:

@@ -42,7 +42,7 @@ class Request:
         params: query parameters, added to those the URL has.
         headers: as configured, with a content type where there is a body.
         body: empty for methods whose fields travel in the query.
-        delivery: how it is sent, where a mutation says so. Such a request goes to one place, once.
+        delivery: how it is sent, where a mutation says so. Such a request is never tried again.
     """
 
     method: str

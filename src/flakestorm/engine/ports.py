@@ -155,7 +155,7 @@ class RequestAgent(Protocol):
     """An agent that is asked by a request which can be changed."""
 
     async def ask_changed(self, prompt: str, line: Line, change: Callable[[Outgoing], Outgoing]) -> Answer:
-        """As `Agent.ask`, with the request changed on its way. It goes to the same place, and only once."""
+        """As `Agent.ask`, with the request changed on its way. It goes to the same place and is never tried again."""
         ...
 
 

@@ -14,18 +14,19 @@ __all__ = ["COMMON_FIRST", "closed", "edited", "facts", "lowered", "outside", "w
 _KEPT = re.compile(
     r"""
       (?:https?://|www\.)\S+
-    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+
+    | (?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+
     | `[^`\n]*` | "[^"\n]*" | “[^”\n]*” | «[^»\n]*» | (?<!\w)'[^'\n]+'(?!\w)
     | \{[^{}\n]*\} | <[^<>\n]*>
     | (?<!\w)[@\#]\w[\w-]* | (?<!\w)~?(?:/[\w.-]+)+
     | [$€£¥₹]?\s?[+-]?\d[\d.,:/%°-]*\w*(?:-\w+)*
-    | \w*\d[\w-]*
-    | \w+(?:[._]\w+)+
+    | (?<!\w)\w*\d[\w-]*
+    | (?<!\w)\w+(?:[._]\w+)+
     """,
     re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_ENDS = re.compile(r"(?:^|[.!?…:;\n])[\s\"'“(\[*>-]*$")
+_BETWEEN = frozenset(" \t\r\"'“([*>-")
+_ENDS = frozenset(".!?…:;\n")
 
 COMMON_FIRST = frozenset(
     """
@@ -130,5 +131,8 @@ def _name(text: str, word: re.Match[str]) -> bool:
     said = word[0]
     if said in ("I", "I'm", "I'd", "I'll", "I've") or not any(letter.isupper() for letter in said):
         return False
-    begins = _ENDS.search(text, 0, word.start()) is not None
+    at = word.start() - 1
+    while at >= 0 and text[at] in _BETWEEN:
+        at -= 1
+    begins = at < 0 or text[at] in _ENDS
     return not (begins and said[1:] == said[1:].lower() and said.lower() in COMMON_FIRST)

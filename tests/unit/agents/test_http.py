@@ -423,7 +423,7 @@ async def test_of_several_replies_the_one_that_failed_counts() -> None:
     assert (asked, answer.status) == (3, 500)
 
 
-async def test_a_changed_request_goes_to_one_place_once() -> None:
+async def test_a_changed_request_goes_to_the_agents_host_and_is_not_tried_again() -> None:
     reached: list[str] = []
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -434,9 +434,9 @@ async def test_a_changed_request_goes_to_one_place_once() -> None:
         answer = await ask_changed(url, lambda request: request, retries=5)
     assert answer.error is not None
     assert (answer.error.kind, reached) == ("crash", ["once"])
-    handler, seen = redirecting((307, "/1"))
+    handler, seen = redirecting((307, "/1"), (308, "http://elsewhere.invalid/"))
     async with serving(handler) as url:
         answer = await ask_changed(f"{url}/0", lambda request: request)
     assert answer.error is not None
-    assert answer.error.message.startswith("HTTP 307")
-    assert len(seen) == 1
+    assert answer.error.message.startswith("HTTP 308")
+    assert [path for _, path, _ in seen] == ["/0", "/1"]
