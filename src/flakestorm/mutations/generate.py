@@ -23,6 +23,10 @@ __all__ = ["Recipe", "made", "nth", "operators_of", "row", "shortfall"]
 PATIENCE = 12
 """How many rounds in which no operator found anything new end a row."""
 
+CORE = 6
+"""How many operators of a type come first for every prompt; the others follow in an order of the prompt's own, so that
+a small count reaches all of them over the prompts and seeds."""
+
 _PROBE = Outgoing("POST", "http://agent.invalid/", body=b'{"input": "hello"}')
 """What changes of a request are told apart by."""
 
@@ -88,9 +92,10 @@ def row(recipe: Recipe, name: str, prompt: str) -> Iterator[Mutation]:
     seen = {_digest(prompt)}
     idle = turn = number = 0
     while idle < PATIENCE and operators:
-        order = list(operators)
-        if turn:
-            choices.stream("order", turn).shuffle(order)
+        order = list(operators[CORE:] if not turn else operators)
+        choices.stream("order", turn).shuffle(order)
+        if not turn:
+            order = [*operators[:CORE], *order]
         fresh = False
         for operator in order:
             found = _applied(operator, name, prompt, choices, turn)

@@ -79,3 +79,11 @@ def test_a_plug_in_that_fails_on_a_prompt_is_named(monkeypatch) -> None:
     monkeypatch.setattr(types, "get", lambda _: lambda: (Operator("bad", "benign", lambda *_: 1 / 0),))
     with pytest.raises(Misuse, match="pirate/bad failed on 'hello'"):
         made(recipe("pirate"), "hello")
+
+
+@pytest.mark.parametrize("kind", ["encoding_attacks", "token_manipulation", "format_poisoning"])
+def test_a_small_count_reaches_every_operator_over_the_prompts(kind) -> None:
+    from flakestorm.mutations.generate import operators_of
+
+    used = {m.operator for n in range(40) for m in made(recipe(kind, count=8), f"Book a flight to Oslo, {n}")[0]}
+    assert used == {operator.name for operator in operators_of(kind, {})}
