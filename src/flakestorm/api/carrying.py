@@ -11,6 +11,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -51,9 +52,13 @@ __all__ = [
     "refuse_what_is_missing",
     "runner_of",
     "seed_of",
+    "settled",
 ]
 
 T = TypeVar("T")
+
+LONGEST_ARGUMENT = 2_000
+"""Characters of an input that a command line repeats; of longer ones it names the mutation."""
 
 
 class Work(Protocol):
@@ -184,7 +189,7 @@ async def runner_of(
             tools=tools_of(config, *scenarios),
             listener=options.listener,
             concurrency=concurrency,
-            reproduce=lambda trial, schedule, ledger: _reproduce(work, trial, schedule, ledger),
+            reproduce=lambda trial, schedule, ledger: _reproduce(work, seed, trial, schedule, ledger),
             visible=tuple(config.boundary.tools),
             adviser=adviser,
             embedders=embedders,
@@ -223,6 +228,13 @@ def seed_of(config: Config, options: Options, resumed: int | None = None) -> int
         if seed is not None:
             return seed
     return entropy_seed()
+
+
+def settled(config: Config, options: Options) -> Options:
+    """The options with their seed decided, for what must be known before a plan is made."""
+    resumed = None if options.resume is None else _report_in(options.resume)
+    seed = seed_of(config, options, None if resumed is None else resumed.seed)
+    return replace(options, seed=seed, resume=resumed)
 
 
 def refuse_what_is_missing(config: Config) -> None:
@@ -330,11 +342,15 @@ def _elsewhere(config: Config) -> bool:
     return config.agent.type == "http" and not config.agent.start
 
 
-def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
+def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
     """The command line that makes this run again: its prompt, with exactly the faults that fired."""
     golden = work.config.golden_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
-    if trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
+    mutation = trial.mutation
+    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()
+    if mutation is not None and mutation.number and (mutation.change or unwieldy):
+        words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
+    elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
         words += ["--prompt", str(trial.prompt)]
     else:
         words += ["--input", trial.text]

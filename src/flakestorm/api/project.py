@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing
+from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing, settled
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
@@ -75,19 +75,7 @@ class Project:
             profile: a built-in profile's name or the path of a profile file.
             options: how.
         """
-        options = options or Options()
-        if profile is not None:
-            from flakestorm.faults.profiles import load as load_profile
-
-            scenario = load_profile(profile)
-        elif self.config.chaos is not None:
-            scenario = Scenario(name="chaos", **asdict(self.config.chaos))
-        else:
-            raise ConfigError(
-                "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
-                "(`flakestorm profiles` lists them)",
-                file=self.path,
-            )
+        options, scenario = options or Options(), self._chaos(profile)
         require_invariants(self.config)
         plan = make_plan(
             "chaos",
@@ -98,13 +86,38 @@ class Project:
         )
         return carry_out(self, plan, Gate("chaos", options.min_score), options)
 
-    def inject(self, prompt: int | str, injections: Sequence[str] = (), options: Options | None = None) -> Report:
+    def mutations(self, options: Options | None = None, *, chaos: bool = False, profile: str | None = None) -> Report:
+        """Run the mutations of every golden prompt.
+
+        Args:
+            options: how.
+            chaos: whether the config's `chaos` block is played meanwhile; profile: this profile instead.
+
+        Raises:
+            Misuse: there is nothing to judge by, or no chaos to apply.
+        """
+        from flakestorm.api.mutating import mutated  # contracts mutate nothing
+
+        options = settled(self.config, options or Options())
+        scenario = self._chaos(profile) if chaos or profile is not None else BASELINE
+        require_invariants(self.config)
+        return carry_out(self, mutated(self, options, scenario), Gate("mutation", options.min_score), options)
+
+    def inject(
+        self,
+        prompt: int | str,
+        injections: Sequence[str] = (),
+        options: Options | None = None,
+        *,
+        mutation: str | None = None,
+    ) -> Report:
         """One input, unmutated, with exactly these faults, judged by every invariant there is.
 
         Args:
             prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input.
             injections: `SITE=FAULT`, e.g. `tool/search#1=error:503`.
             options: how.
+            mutation: `TYPE#NUMBER`, to send the golden prompt in this mutation.
         """
         options = options or Options()
         golden = self.config.golden_prompts
@@ -127,6 +140,11 @@ class Project:
             only=[prompt] if isinstance(prompt, int) else [0],
             trials=options.trials or 1,
         )
+        if mutation is not None:
+            from flakestorm.api.mutating import in_one
+
+            options = settled(self.config, options)
+            plan = in_one(self, plan, options, mutation)
         return carry_out(self, plan, Gate("single", options.min_score), options)
 
     def compare(
@@ -226,6 +244,20 @@ class Project:
             yield
         except Misuse as error:
             raise located(error, self.path, place) from error
+
+    def _chaos(self, profile: str | None) -> Scenario:
+        """The profile's faults, else those of the config's `chaos` block."""
+        if profile is not None:
+            from flakestorm.faults.profiles import load as load_profile
+
+            return load_profile(profile)
+        if self.config.chaos is not None:
+            return Scenario(name="chaos", **asdict(self.config.chaos))
+        raise ConfigError(
+            "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
+            "(`flakestorm profiles` lists them)",
+            file=self.path,
+        )
 
     def _all_invariants(self) -> list[Invariant]:
         """The contract's invariants and the top-level ones; of two that are the same, one."""

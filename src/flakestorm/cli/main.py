@@ -24,7 +24,8 @@ __all__ = ["COMMANDS", "LATER", "cli", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup:init", "Write a commented starter config."),
     "demo": ("demo:demo", "Run the bundled agent, tools and model end to end; no key, no network."),
-    "run": ("judge:run", "Run golden prompts against the agent, under chaos or with chosen faults."),
+    "run": ("judge:run", "Run the mutations of the golden prompts, or the prompts under chaos, and judge."),
+    "mutate": ("mutate:mutate", "Show the mutations of a prompt; nothing is sent."),
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "replay": ("replay:replay", "Replay incidents against a contract; export and import them."),

@@ -22,6 +22,7 @@ __all__ = [
     "Finished",
     "InvariantInfo",
     "Listener",
+    "MutationInfo",
     "Note",
     "PhaseResult",
     "Planned",
@@ -84,6 +85,25 @@ class CellResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MutationInfo:
+    """How a run's input came about.
+
+    Args:
+        type, operator: of the mutation; number: its place in the row of its type, from 1.
+        original: the golden prompt.
+        kind: whether it keeps what the user wants, or attacks.
+        status: whether it could be sent to this kind of agent at all.
+    """
+
+    type: str
+    operator: str
+    original: str
+    kind: Literal["benign", "attack"]
+    status: Literal["sent", "not applicable"] = "sent"
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """One run of the agent.
 
@@ -102,6 +122,7 @@ class RunResult:
         canaries: what the injected instructions of this run give an obedient agent away by.
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
         tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
+        mutation: where the input is no golden prompt as it stands in the config, how it came about.
     """
 
     id: str
@@ -125,6 +146,7 @@ class RunResult:
     idle: tuple[Firing, ...] = ()
     tokens: int | None = None
     cost: float | None = None
+    mutation: MutationInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from flakestorm.engine.events import (
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, one_line, unbroken
+from flakestorm.reports.text import counted, mutated, one_line, unbroken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -222,6 +222,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
         return
     if cell.verdict == "fail":
         page.say("bright_black", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
+        if run.mutation is not None:
+            page.say("bright_black", f"mutation: {mutated(run.mutation)}", indent=2)
         said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
         page.say("bright_black", said, indent=2)
     if run.planned or run.fired:
@@ -274,6 +276,7 @@ class Progress:
         self._color = color and _wants_color(self._out)
         self._bar: Any = None
         self._errors = self._hit = 0
+        self._mutated = False
 
     def __enter__(self) -> Progress:
         return self
@@ -293,6 +296,7 @@ class Progress:
         elif isinstance(event, RunFinished) and self._bar is not None:
             self._errors += event.run.error is not None
             self._hit += bool(event.run.fired)
+            self._mutated = self._mutated or event.run.mutation is not None
             self._bar.update(0, advance=1, description=self._counts())
         elif isinstance(event, Finished):
             self.close()
@@ -322,7 +326,8 @@ class Progress:
         self._bar.start()
 
     def _counts(self) -> str:
-        return f"{self._hit} hit by chaos" + (f", {self._errors} without an answer" if self._errors else "")
+        hit = f"{self._hit} hit by chaos" if self._hit or not self._mutated else "mutated"
+        return hit + (f", {self._errors} without an answer" if self._errors else "")
 
     def _say(self, text: str) -> None:
         if self._bar is None:
