@@ -38,12 +38,14 @@ from flakestorm.tape.shelf import STORE
 
 __all__ = [
     "Work",
+    "agent_in_words",
     "carry_out",
     "hub_of",
     "in_a_loop",
     "judges_by",
     "loop_factory",
     "refuse_what_is_missing",
+    "report_in",
     "runner_of",
     "seed_of",
 ]
@@ -91,7 +93,7 @@ def carry_out(
     """
     config = work.config
     refuse_what_is_missing(config)
-    resumed = None if options.resume is None else _report_in(options.resume)
+    resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
@@ -113,7 +115,7 @@ def carry_out(
                     world,
                     options.listener,
                     config=str(work.path),
-                    agent=_in_words(config),
+                    agent=agent_in_words(config),
                     earlier=earlier,
                 )
                 try:
@@ -251,7 +253,7 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         report,
         lambda run: Tape.open(run.tape).exchanges(),
         world,
-        agent=_in_words(config),
+        agent=agent_in_words(config),
         visible=tuple(config.boundary.tools),
         elsewhere=_elsewhere(config),
     )
@@ -275,7 +277,8 @@ def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> 
     return shlex.join(words)
 
 
-def _report_in(resume: Path | Report) -> Report:
+def report_in(resume: Path | Report) -> Report:
+    """The report to resume."""
     if isinstance(resume, Report):
         return resume
     from flakestorm.reports.document import read_json  # only what resumes reads reports
@@ -289,7 +292,8 @@ def _client(model: Model) -> Adviser:
     return ModelClient(model)
 
 
-def _in_words(config: Config) -> str:
+def agent_in_words(config: Config) -> str:
+    """The agent in a few words, by which a report tells whose runs it holds."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
     return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

@@ -23,7 +23,7 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
-from flakestorm.core.site import Sites
+from flakestorm.core.site import Site, Sites
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
@@ -49,6 +49,7 @@ class Judged:
         verdicts: one for each invariant that applied.
         calls, results: of a run without chaos: the calls it made, without what they asked for, and the tools of the
             results that its models were told of. They say what faults would have found there.
+        sites: where faults could act, in order of arrival; only where `Runner.sites` asks for them.
     """
 
     trial: Trial
@@ -57,6 +58,7 @@ class Judged:
     verdicts: tuple[tuple[Invariant, Verdict], ...]
     calls: tuple[Call, ...] = ()
     results: tuple[str, ...] = ()
+    sites: tuple[Site, ...] = ()
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -91,6 +93,7 @@ class Runner:
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        sites: whether finished runs say where faults could act in them.
     """
 
     agent: Agent
@@ -108,6 +111,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    sites: bool = False
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -199,7 +203,8 @@ class Runner:
             canaries=tuple(ledger.canaries),
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        found = judged(trial, result, await self._advised(trial, view), self.world)
+        return replace(found, sites=_sites(recorder)) if self.sites else found
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
@@ -262,6 +267,12 @@ def _seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
 
     called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
     return tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges))))
+
+
+def _sites(recorder: Recorder) -> tuple[Site, ...]:
+    from flakestorm.tape.tools import sites_of
+
+    return sites_of(recorder.exchanges)
 
 
 def _unseen(recorder: Recorder) -> tuple[str, ...]:

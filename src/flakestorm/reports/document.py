@@ -63,6 +63,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "cells": [_cell(cell) for cell in report.cells],
         "runs": [_run(run, base) for run in report.runs],
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
+        **_search(report),
     }
 
 
@@ -141,6 +142,12 @@ def read_json(path: Path | str) -> Report:
         return from_document(document, base=Path(path).parent)
     except Misuse as error:
         raise Misuse(f"{path}: {error}") from error
+
+
+def _search(report: Report) -> dict[str, Any]:
+    if report.coverage is None:
+        return {}
+    return {"findings": [asdict(finding) for finding in report.findings], "coverage": asdict(report.coverage)}
 
 
 def _cell(cell: CellResult) -> dict[str, Any]:
