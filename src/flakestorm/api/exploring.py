@@ -24,6 +24,7 @@ from flakestorm.contracts.matrix import prepare, wants_model
 from flakestorm.core.choices import Choices
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.atoms import Ask, Asking, Atom, planned_of
+from flakestorm.engine.atoms import Outcome as Showed
 from flakestorm.engine.events import (
     CoverageResult,
     FaultAt,
@@ -75,6 +76,13 @@ class Hunt:
         self.steps = self.search.steps()
         self.asks = next(self.steps)
 
+    def go_on(self, outcomes: Sequence[Showed]) -> None:
+        """Take the next step, with what the runs that were asked for have shown."""
+        try:
+            self.asks = self.steps.send(outcomes) if self.steps is not None else ()
+        except StopIteration:
+            self.asks = ()
+
 
 @dataclass(slots=True)
 class _Expedition:
@@ -120,11 +128,7 @@ class _Expedition:
             outcomes = await prober.answer(asks)
             for hunt in turn:
                 mine, outcomes = outcomes[: len(hunt.asks)], outcomes[len(hunt.asks) :]
-                assert hunt.steps is not None
-                try:
-                    hunt.asks = hunt.steps.send(mine)
-                except StopIteration:
-                    hunt.asks = ()
+                hunt.go_on(mine)
             self._tell()
 
     def _note(self, text: str) -> None:
@@ -221,11 +225,15 @@ class _Expedition:
                 "pass",
                 0,
                 f"no schedule of at most two of these faults breaks a promise: {covered.singles} faults at "
-                f"{covered.sites} calls and all {covered.pairs} pairs that can meet were tried"
+                f"{covered.sites} calls and all {covered.pairs} pairs that can meet were tried",
             )
-        return "pass", 0, (
-            f"no promise was broken by what was tried: {covered.singles} of {covered.all_singles} faults and "
-            f"{covered.pairs} of {covered.all_pairs} pairs"
+        return (
+            "pass",
+            0,
+            (
+                f"no promise was broken by what was tried: {covered.singles} of {covered.all_singles} faults and "
+                f"{covered.pairs} of {covered.all_pairs} pairs"
+            ),
         )
 
     def _remarks(self) -> list[str]:
@@ -239,12 +247,14 @@ class _Expedition:
                     said.append(f"{name} was not searched, because it fails without any fault: {broken}")
                 elif not search.calm.sites:
                     said.append(f"{name} was not searched, because no call crossed the boundary: check agent and tools")
-            for atoms in search.unjudged:
-                faults = " and ".join(atom.line for atom in sorted(atoms))
-                said.append(f"{name}: under {faults} no invariant could be judged")
+            if search.unjudged:
+                faults = "; ".join(" and ".join(atom.line for atom in sorted(atoms)) for atoms in search.unjudged)
+                said.append(f"{name}: no invariant could be judged under {faults}")
             if not search.asker.steady:
                 rate = search.asker.test.p0
-                said.append(f"{name}: the agent fails by itself in about {rate:.0%} of runs, so each query took several")
+                said.append(
+                    f"{name}: the agent fails by itself in about {rate:.0%} of runs, so each query took several"
+                )
         return said
 
 

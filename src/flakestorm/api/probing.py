@@ -25,18 +25,18 @@ INJECTED = "injected"
 """What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
 
 _SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
-_QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'|`[^`]*`")
+_QUOTE = re.compile(r"[\"'`]")
 _VARIES = re.compile(r"https?://\S+|\b[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*")
 _RAISED = re.compile(r"\w+: the agent raised [\w.]+")
 _WORDS = 14
 
 
 def kind_of(reason: str) -> str:
-    """A reason without what differs from run to run: quotations, numbers, addresses; its first words."""
+    """A reason without what differs from run to run: its first words, up to a quotation, without numbers and sites."""
     raised = _RAISED.match(reason)
     if raised is not None:
         return raised[0].lower()
-    bare = _VARIES.sub("N", _QUOTED.sub('""', reason))
+    bare = _VARIES.sub("N", _QUOTE.split(reason, maxsplit=1)[0])
     bare = re.sub(r"\b(?:llm|tool|mcp|http)/[^\s,;:)]+", "SITE", bare)
     return " ".join(bare.lower().split()[:_WORDS])
 
@@ -68,9 +68,7 @@ class Prober:
         self._count = max(ids, default=0)
         self.runner.sites = True
 
-    async def answer(
-        self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]
-    ) -> list[Outcome]:
+    async def answer(self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]) -> list[Outcome]:
         """Make these runs, side by side as far as the runner allows.
 
         Args:

@@ -28,6 +28,7 @@ from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
+    from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
 
 __all__ = ["Project", "load"]
@@ -168,6 +169,33 @@ class Project:
             budget=budget or BUDGET,
             max_time_s=max_time_s,
             prompts=prompts,
+        )
+
+    def shrink(
+        self, case: Case, options: Options | None = None, *, budget: int | None = None, shorter: bool = False
+    ) -> Shrunk:
+        """The smallest form of a failing case.
+
+        Args:
+            case: what fails.
+            options: how.
+            budget: at most so many runs.
+            shorter: whether a golden prompt is made shorter too.
+        """
+        from flakestorm.api.shrinking import BUDGET, shrink
+        from flakestorm.engine.repertoire import repertoire_for
+
+        everything = self._all_invariants()
+        if case.prompt is not None and case.prompt >= len(self.config.golden_prompts):
+            raise Misuse(f"the case is of golden prompt {case.prompt}, and the config has no such prompt")
+        return shrink(
+            self,
+            everything,
+            case,
+            repertoire_for(everything),
+            options or Options(),
+            budget=budget or BUDGET,
+            shorter=shorter,
         )
 
     def contract_plan(self, options: Options) -> Plan:

@@ -14,7 +14,9 @@ __all__ = ["explore"]
 @global_options
 @click.option("--budget", type=click.IntRange(min=3), metavar="RUNS", help="Make at most so many runs (200).")
 @click.option("--modes", metavar="A,B", help="Try these faults only, e.g. error,timeout,rate_limit.")
-@click.option("--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after that long.")
+@click.option(
+    "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after that long."
+)
 @click.option("--prompt", "prompts", type=click.IntRange(min=0), multiple=True, help="Search this golden prompt (all).")
 @resume_option
 def explore(

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "explore": ("explore:explore", "Search the faults for the smallest ones that break a promise."),
+    "shrink": ("shrink:shrink", "Reduce a failing case to its smallest form."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
@@ -42,7 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 LATER = frozenset({
-    "blame", "certificate", "compare", "diff", "doctor", "fork", "record", "replay", "scan", "shrink",
+    "blame", "certificate", "compare", "diff", "doctor", "fork", "record", "replay", "scan",
     "verify-tape", "view",
 })  # fmt: skip
 """Commands of the full command line that this version does not have."""

@@ -136,5 +136,4 @@ class Asker:
             return next(run for run in runs if run.shows(common))
         fallback = [run for run in runs if not run.shows(common)] if common is not None else list(runs)
         # What it did by chance is nothing that the schedule did.
-        best = max(fallback or runs, key=lambda run: (run.passed, len(run.fired)))
-        return best
+        return max(fallback or runs, key=lambda run: (run.passed, len(run.fired)))

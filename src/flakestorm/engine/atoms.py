@@ -135,5 +135,3 @@ def measure(atoms: Iterable[Atom]) -> Any:
 def small(atoms: Iterable[Atom]) -> list[Atom]:
     """The atoms, the smallest first."""
     return sorted(atoms, key=lambda atom: size(planned_of(atom)))
-
-

@@ -193,8 +193,12 @@ class Search:
     def _find(self, outcome: Outcome, failure: Failure) -> Asking[None]:
         for _ in range(3):
             shown = yield from self._smallest(outcome, failure)
-            if shown is None:
+            if shown is None and not self.asker.steady:
                 return
+            if shown is None:  # it fails though nothing was broken
+                yield from self.asker.measure()
+                self._learn()
+                continue
             if not self.asker.steady:
                 break
             again = yield from self.asker.again(shown.fired)
@@ -206,6 +210,9 @@ class Search:
         else:
             return
         minimal = shown.fired
+        if not failure.invariant:
+            self._keep(shown, failure, minimal)
+            return
         weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._innocent)
         self._learn()
         self._keep(weaker, failure, minimal)
@@ -217,7 +224,7 @@ class Search:
             return None
         shown = yield from reduce(self.asker, outcome, failure, self.draw)
         self._learn()
-        return shown
+        return shown if shown.fired else None
 
     def _innocent(self, atoms: Atoms) -> bool:
         """Whether these were tried together in a run that passed."""
@@ -234,7 +241,8 @@ class Search:
             self.ground.convict(atoms)
             self._look_for_twins(atoms)
         if not failure.invariant:
-            self.unjudged.append(shown.fired)
+            if shown.fired not in self.unjudged:
+                self.unjudged.append(shown.fired)
             return
         schedule = tuple(dict.fromkeys(atom for atom, _ in shown.firings))
         stronger = tuple(sorted(minimal))
@@ -259,7 +267,7 @@ class Search:
     def _last(self) -> Asking[None]:
         """Faults that last."""
         names = {site[:2]: site for site in reversed(list(self.ground.here)) if self.ground.here[site]}
-        lineage = Lineage([site for site in reversed(names.values())])
+        lineage = Lineage(list(reversed(names.values())))
         for site in lineage.names:
             for fault in self.lasting(site):
                 if not self._fails_once(site, fault):

@@ -26,8 +26,8 @@ LLM = (
     "rate_limit", "server_error", "timeout", "truncated_response:5", "empty", "bad_tool_call:invalid_json",
     "stream_cut",
 )  # fmt: skip
-"""What is done to a model by default: it refuses, breaks, is silent, stops in mid-sentence, says nothing, asks for a tool
-in JSON that is none, is cut off."""
+"""What is done to a model by default: it refuses, breaks, is silent, stops in mid-sentence, says nothing, asks for a
+tool in JSON that is none, is cut off."""
 
 LASTING = frozenset(("error", "timeout", "connection_reset", "empty", "rate_limit", "server_error", "overloaded"))
 """Modes that are also tried at all calls of a name at once, as in an outage."""
@@ -36,8 +36,8 @@ INJECTION = "indirect_injection"
 LIE = "wrong_value"
 
 ALIKE: Mapping[str, tuple[str, ...]] = {"canary_absent": (INJECTION,), "grounded": (LIE,)}
-"""Modes that are tried where an invariant of this type can judge them. A lie that an agent could not know makes it break
-other rules without its fault, and an injection shows only in what it says."""
+"""Modes that are tried where an invariant of this type can judge them. A lie that an agent could not know makes it
+break other rules without its fault, and an injection shows only in what it says."""
 
 
 @dataclass(frozen=True, slots=True)

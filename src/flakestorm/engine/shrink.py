@@ -43,7 +43,9 @@ class Cleared:
         return [a for a in listed if a not in self._alone], [pair for pair in pairs if pair not in self._both]
 
 
-def reduce(asker: Asker, shown: Outcome, failure: Failure, draw: Draw, cleared: Cleared | None = None) -> Asking[Outcome]:
+def reduce(
+    asker: Asker, shown: Outcome, failure: Failure, draw: Draw, cleared: Cleared | None = None
+) -> Asking[Outcome]:
     """A run that fails in this way with as few faults as can be: without any one of them it does not.
 
     Args:

@@ -1,8 +1,7 @@
 """Ignores `finish_reason: length`: half an answer is given for the whole. Its twin says that it was cut short."""
 
-from openai import OpenAIError
-
 from corpus_kit import MODEL, UNAVAILABLE, model
+from openai import OpenAIError
 
 
 def _ask(prompt: str) -> tuple[str, str]:

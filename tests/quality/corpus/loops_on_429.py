@@ -1,9 +1,8 @@
 """A loop on 429: while the model says that there are too many requests, the agent asks again (bounded here at 25). Its
 twin asks three times. Only a rate limit that lasts shows it."""
 
-from openai import OpenAIError, RateLimitError
-
 from corpus_kit import MODEL, UNAVAILABLE, model
+from openai import OpenAIError, RateLimitError
 
 
 def _answer(prompt: str, attempts: int) -> str:

@@ -3,9 +3,8 @@ model again, once."""
 
 import json
 
-from openai import OpenAIError
-
 from corpus_kit import MODEL, TOOL_FAILURES, UNAVAILABLE, model, tool
+from openai import OpenAIError
 
 TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
 
