@@ -39,6 +39,7 @@ class Planted:
     rules: list[dict[str, Any]]
     prompts: tuple[str, ...]
     prompt: int
+    modes: tuple[str, ...]
 
     @property
     def sites(self) -> set[str]:
@@ -57,6 +58,7 @@ def manifest() -> list[Planted]:
             entry["rules"],
             tuple(entry.get("prompts", ["what does a flight to Oslo cost?"])),
             entry.get("prompt", 0),
+            tuple(entry["modes"]),
         )
         for name, entry in entries.items()
     ]
