@@ -219,7 +219,8 @@ def _steps(
         shown = yield from reduce(asker, shown, failure, draw)
         best.append((shown, failure))
         if not any(atom.lasting for atom in shown.fired):
-            shown = yield from weaken(asker, shown, failure, smaller(repertoire.faults))
+            weaker = yield from weaken(asker, shown, failure, smaller(repertoire.faults))
+            shown = (yield from reduce(asker, weaker, failure, draw)) if weaker is not shown else weaker
             best.append((shown, failure))
         again = yield from asker.again(shown.fired)
         if again.shows(failure) or not asker.steady:

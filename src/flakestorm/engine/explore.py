@@ -120,6 +120,9 @@ class Search:
     def _ask(self, batch: Sequence[Atoms]) -> Asking[list[Outcome]]:
         outcomes = yield from self.asker.ask(batch)
         self._learn()
+        for atoms, outcome in zip(batch, outcomes, strict=True):
+            if outcome.asked != atoms:
+                self.ground.known(atoms, outcome)
         return outcomes
 
     def _batch(self) -> list[Atoms]:
@@ -213,8 +216,13 @@ class Search:
         if not failure.invariant:
             self._keep(shown, failure, minimal)
             return
-        weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._innocent)
-        self._learn()
+        while True:
+            weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._settled)
+            fewer = (yield from reduce(self.asker, weaker, failure, self.draw)) if weaker is not shown else weaker
+            self._learn()
+            if len(fewer.fired) >= len(minimal):
+                break
+            self._keep(fewer, failure, fewer.fired)  # another bug, which a weaker fault shows by itself
         self._keep(weaker, failure, minimal)
 
     def _smallest(self, outcome: Outcome, failure: Failure) -> Asking[Outcome | None]:
@@ -226,9 +234,11 @@ class Search:
         self._learn()
         return shown if shown.fired else None
 
-    def _innocent(self, atoms: Atoms) -> bool:
-        """Whether these were tried together in a run that passed."""
+    def _settled(self, atoms: Atoms) -> bool:
+        """Whether these were tried together in a run that passed, or hold what makes a run fail without the rest."""
         ground = self.ground
+        if any(bad < atoms for bad in map(ground.set_of, ground.bad)):
+            return True
         mask = ground.mask(atoms)
         if mask.bit_count() != len(atoms) or len(atoms) > 2:
             return False

@@ -97,6 +97,7 @@ class Ground:
     bad: list[int] = field(default_factory=list)  # minimal sets that make a run fail
     cuts: dict[int, set[Site]] = field(default_factory=dict)  # the calls that are not made any more after an atom
     openers: dict[Site, int] = field(default_factory=dict)  # atoms after which a call is made that else is not
+    shy: int = 0  # atoms that do not take effect in a larger schedule
     hard: set[tuple[int, int]] = field(default_factory=set)  # pairs that do not meet in a larger schedule
     missed: Counter[tuple[int, int]] = field(default_factory=Counter)
 
@@ -149,10 +150,22 @@ class Ground:
                 self.done[i] |= fired & ~(1 << i)
         elif outcome.failures:
             return
+        self._miss(asked, fired, 1)
+
+    def known(self, asked: Atoms, outcome: Outcome) -> None:
+        """A schedule that need not be run: what does not take effect in it is left for schedules of its own."""
+        self._miss(self.mask(asked), self.mask(outcome.fired), TRIES)
+
+    def _miss(self, asked: int, fired: int, times: int) -> None:
+        """Count what was asked for and did not take effect."""
         for i in bits(asked & ~self.idle):
+            if not fired >> i & 1:
+                self.missed[i, i] += times
+                if self.missed[i, i] >= TRIES:
+                    self.shy |= 1 << i
             for j in bits(asked & self.goal[i] & ~self.done[i] & ~self.idle & ((1 << i) - 1)):
                 if not (fired >> i & 1 and fired >> j & 1):
-                    self.missed[j, i] += 1
+                    self.missed[j, i] += times
                     if self.missed[j, i] >= TRIES:
                         self.hard.add((j, i))
 
@@ -164,6 +177,8 @@ class Ground:
         self.bad.append(found)
         if found.bit_count() == 1:
             self.guilty |= found
+        else:
+            self.tried |= found  # none of them does so by itself
 
     def forbidden(self, mask: int) -> bool:
         """Whether this holds faults that are known to make a run fail."""
@@ -271,7 +286,7 @@ class Ground:
         """One schedule, filled greedily, and what it is worth. Of faults that end runs it has one at most, the last."""
         chosen, worth, passes = 0, 0, 1.0
         gone: set[Site] = set()
-        untried = self.untried
+        untried = self.untried & ~self.shy
         if ending:
             last = self.draw.choice([i for i in ending if untried >> i & 1 or self._useful(i)] or [-1])
             if last < 0:

@@ -113,7 +113,7 @@ def weaken(
     shown: Outcome,
     failure: Failure,
     smaller: Callable[[Atom], Iterable[Atom]],
-    innocent: Callable[[Atoms], bool] = lambda _: False,
+    settled: Callable[[Atoms], bool] = lambda _: False,
 ) -> Asking[Outcome]:
     """A run that fails in this way with smaller faults, one changed at a time, until none can be made smaller.
 
@@ -122,14 +122,14 @@ def weaken(
         shown: a run that fails so.
         failure: how.
         smaller: gives the faults to try in place of one, the smallest first; see `smaller`.
-        innocent: whether a schedule is known not to fail.
+        settled: whether a schedule need not be tried, because what it would show is known.
     """
     at = 0
     while at < len(order := sorted(shown.fired)):
         atom = order[at]
         rest = shown.fired - {atom}
         for other in smaller(atom):
-            if any(other.conflicts(each) for each in rest) or innocent(rest | {other}):
+            if any(other.conflicts(each) for each in rest) or settled(rest | {other}):
                 continue
             (outcome,) = yield from asker.ask([rest | {other}], failure)
             if outcome.shows(failure) and len(outcome.fired) <= len(shown.fired):

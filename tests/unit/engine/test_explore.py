@@ -66,3 +66,10 @@ def test_faults_that_last_find_what_takes_three_in_a_row() -> None:
 def test_an_agent_that_fails_without_faults_is_not_searched() -> None:
     search, runs = searched(agent(CALLS, []))
     assert (runs, search.finished, search.coverage.all_sites) == (2, False, 0)
+
+
+def test_a_pair_is_not_lost_to_a_single_fault_that_is_weaker() -> None:
+    bugs = [("t1#1=error",), ("t1#1=timeout", "t4#1=error")]
+    for seed in range(10):
+        search, _ = searched(agent(CALLS, *bugs), seed=seed)
+        assert schedules(search) == {atoms(*bug) for bug in bugs}
