@@ -73,3 +73,13 @@ def test_an_interrupted_search_keeps_what_it_knows_and_goes_on(tmp_path: Path) -
         whole = flakestorm(tmp_path, "explore", "--modes", "error,empty,timeout", "--resume", "part.json", env=ENV)
         assert whole.code == 0, whole.err
         assert "2 of these faults" in whole.out or "at most two" in whole.out
+
+
+def test_what_the_guide_shows_can_be_typed(tmp_path: Path) -> None:
+    guide = (CORPUS.parents[2] / "docs" / "how-to" / "find-the-weakest-point.md").read_text()
+    lines = [line[2:] for line in guide.splitlines() if line.startswith("$ flakestorm explore")]
+    assert len(lines) == 2
+    with corpus_world() as up:
+        project(tmp_path, ENTRIES["makes_up_a_price"], up)
+        for line in lines:
+            assert flakestorm(tmp_path, *shlex.split(line)[1:], env=ENV).code == 1

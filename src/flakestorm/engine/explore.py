@@ -107,6 +107,7 @@ class Search:
         if 2 * calm <= len(self.asker.runs):
             return False
         self.ground.base(self.calm.sites)
+        self._probes = [self.ground.set_of(1 << i) for i in _places(self.ground.delays)]
         self._learn()
         return True
 

@@ -28,6 +28,7 @@ DOUBT = 0.02
 """How likely an atom of which nothing is known makes a run fail."""
 SUSPECT = 0.5
 """The same where the like of it does."""
+DELAYS = frozenset(("slow", "slow_stream"))
 SURVIVES = 0.4
 """A schedule is filled until it is less likely than this to pass, because a failing run covers nothing."""
 TRIES = 3
@@ -97,6 +98,7 @@ class Ground:
     bad: list[int] = field(default_factory=list)  # minimal sets that make a run fail
     cuts: dict[int, set[Site]] = field(default_factory=dict)  # the calls that are not made any more after an atom
     openers: dict[Site, int] = field(default_factory=dict)  # atoms after which a call is made that else is not
+    delays: int = 0  # atoms that only change the order in which things happen
     shy: int = 0  # atoms that do not take effect in a larger schedule
     hard: set[tuple[int, int]] = field(default_factory=set)  # pairs that do not meet in a larger schedule
     missed: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -122,6 +124,9 @@ class Ground:
             self.goal.append(0)
             self.done.append(0)
             self.here[site] |= 1 << i
+            if self.atoms[i].fault.partition(":")[0] in DELAYS:
+                self.delays |= 1 << i
+                self.shy |= 1 << i
 
     def mask(self, atoms: Iterable[Atom]) -> int:
         """These atoms as bits; those that are not of this ground are left out."""
@@ -145,7 +150,8 @@ class Ground:
         self._new_sites(outcome, fired)
         self._note_cut(outcome, met)
         if outcome.passed:
-            self.tried |= fired
+            # Other faults undo a change of order, so a delay says something only by itself.
+            self.tried |= fired if fired.bit_count() == 1 else fired & ~self.delays
             for i in bits(fired):
                 self.done[i] |= fired & ~(1 << i)
         elif outcome.failures:

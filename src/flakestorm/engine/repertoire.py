@@ -15,7 +15,7 @@ from flakestorm.errors import Misuse
 __all__ = ["ALIKE", "LASTING", "Repertoire", "repertoire_for", "repertoire_of"]
 
 TOOL = (
-    "error", "timeout", "connection_reset", "timeout_after_commit", "empty", "malformed", "slow",
+    "error", "timeout", "connection_reset", "timeout_after_commit", "empty", "malformed", "slow:1000",
 )  # fmt: skip
 """What is done to a tool by default: it refuses, is silent, breaks off, works and is silent, says nothing, says what
 nobody can read, is late."""

@@ -73,3 +73,12 @@ def test_a_pair_is_not_lost_to_a_single_fault_that_is_weaker() -> None:
     for seed in range(10):
         search, _ = searched(agent(CALLS, *bugs), seed=seed)
         assert schedules(search) == {atoms(*bug) for bug in bugs}
+
+
+def test_a_delay_is_tried_by_itself() -> None:
+    def run(ask):
+        outcome = agent(["a#1", "b#1"], ["a#1=slow"])(ask)
+        return outcome if len(outcome.fired) == 1 else type(outcome)(ask.atoms, outcome.firings, outcome.sites)
+
+    search, _ = searched(run, faults=("slow", "error"))
+    assert schedules(search) == {atoms("a#1=slow")}

@@ -38,8 +38,8 @@ def test_the_weakest_mode_at_the_earliest_call_remains() -> None:
     assert outcome.fired == atoms("a#2=error")
 
 
-def test_a_delay_is_halved_while_it_still_shows() -> None:
-    assert atom("a#1=slow:2500") in smaller(lambda _: ())(atom("a#1=slow:5000"))
+def test_a_delay_is_made_shorter_while_it_still_shows() -> None:
+    assert atom("a#1=slow:1250") in smaller(lambda _: ())(atom("a#1=slow:5000"))
 
 
 def test_an_input_is_cut_down_to_the_words_that_matter() -> None:
