@@ -210,6 +210,8 @@ _FAMILY = {"llm": "llm", "mcp": "mcp"}
 
 def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its runs in the dataclass's own shape; anything odd is left for the reader to refuse."""
+    if document.get("command") != "explore":  # what others call so is theirs
+        document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
     runs = document.get("runs")
     if not isinstance(runs, list):
         return dict(document)
