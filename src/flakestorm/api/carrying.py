@@ -50,6 +50,7 @@ __all__ = [
     "judges_by",
     "loop_factory",
     "refuse_what_is_missing",
+    "report_in",
     "runner_of",
     "seed_of",
     "settled",
@@ -103,7 +104,7 @@ def carry_out(
     """
     config = work.config
     refuse_what_is_missing(config)
-    resumed = None if options.resume is None else _report_in(options.resume)
+    resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
@@ -232,7 +233,7 @@ def seed_of(config: Config, options: Options, resumed: int | None = None) -> int
 
 def settled(config: Config, options: Options) -> Options:
     """The options with their seed decided, for what must be known before a plan is made."""
-    resumed = None if options.resume is None else _report_in(options.resume)
+    resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     return replace(options, seed=seed, resume=resumed)
 
@@ -359,7 +360,8 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
     return shlex.join(words)
 
 
-def _report_in(resume: Path | Report) -> Report:
+def report_in(resume: Path | Report) -> Report:
+    """The report to resume."""
     if isinstance(resume, Report):
         return resume
     from flakestorm.reports.document import read_json  # only what resumes reads reports
@@ -374,7 +376,7 @@ def _client(model: Model) -> Adviser:
 
 
 def in_words(config: Config) -> str:
-    """The agent in a few words, as reports have it."""
+    """The agent in a few words, by which a report tells whose runs it holds."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
     return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

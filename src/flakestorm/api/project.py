@@ -25,12 +25,13 @@ from flakestorm.engine.events import Report
 from flakestorm.engine.plan import BASELINE, Plan, make_plan
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
-from flakestorm.faults.schedule import Planned, parse_injection
+from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:
     from flakestorm.api.comparing import Comparison, Terms
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
+    from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
 
 __all__ = ["Project", "load"]
@@ -43,6 +44,12 @@ def load(path: str | Path = "flakestorm.yaml") -> Project:
         ConfigError: the file is missing or wrong; the message names file, line and key.
     """
     return Project(load_config(Path(path)), Path(path))
+
+
+def _injected(text: str) -> Planned:
+    """`SITE=FAULT`; or a fault that lasts, written without an occurrence, as a search tells it."""
+    target = text.partition("=")[0]
+    return parse_fault(text) if "/" in target and "#" not in target else parse_injection(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ class Project:
         golden = self.config.golden_prompts
         if isinstance(prompt, int) and not 0 <= prompt < len(golden):
             raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
-        faults = [parse_injection(text).spec for text in injections]
+        faults = [_injected(text).spec for text in injections]
         scenario = Scenario(
             name="injected" if faults else BASELINE.name,
             tool_faults=[f for f in faults if isinstance(f, ToolFault)],
@@ -189,6 +196,71 @@ class Project:
         plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
         prepare(plan.invariants)
         return plan
+
+    def explore(
+        self,
+        options: Options | None = None,
+        *,
+        budget: int | None = None,
+        modes: Sequence[str] = (),
+        max_time_s: float | None = None,
+        prompts: Sequence[int] | None = None,
+    ) -> Report:
+        """Search the schedules of faults for the smallest ones that break a promise of any invariant there is.
+
+        Args:
+            options: how.
+            budget: at most so many runs.
+            modes: the faults to try, by name; a choice that suits the calls when empty.
+            max_time_s: begin no further runs after this, in seconds.
+            prompts: indexes of the golden prompts to search; None for all.
+        """
+        from flakestorm.api.exploring import BUDGET, explore
+        from flakestorm.engine.repertoire import repertoire_for, repertoire_of
+
+        invariants, golden = self._all_invariants(), self.config.golden_prompts
+        if not invariants:
+            require_invariants(self.config)
+        for prompt in prompts or ():
+            if not 0 <= prompt < len(golden):
+                raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
+        repertoire = repertoire_of(modes) if modes else repertoire_for(invariants)
+        return explore(
+            self,
+            invariants,
+            repertoire,
+            options or Options(),
+            budget=budget or BUDGET,
+            max_time_s=max_time_s,
+            prompts=prompts,
+        )
+
+    def shrink(
+        self, case: Case, options: Options | None = None, *, budget: int | None = None, shorter: bool = False
+    ) -> Shrunk:
+        """The smallest form of a failing case.
+
+        Args:
+            case: what fails.
+            options: how.
+            budget: at most so many runs.
+            shorter: whether a golden prompt is made shorter too.
+        """
+        from flakestorm.api.shrinking import BUDGET, shrink
+        from flakestorm.engine.repertoire import repertoire_for
+
+        everything = self._all_invariants()
+        if case.prompt is not None and case.prompt >= len(self.config.golden_prompts):
+            raise Misuse(f"the case is of golden prompt {case.prompt}, and the config has no such prompt")
+        return shrink(
+            self,
+            everything,
+            case,
+            repertoire_for(everything),
+            options or Options(),
+            budget=budget or BUDGET,
+            shorter=shorter,
+        )
 
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""

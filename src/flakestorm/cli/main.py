@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "replay": ("replay:replay", "Replay incidents against a contract; export and import them."),
+    "explore": ("explore:explore", "Search the faults for the smallest ones that break a promise."),
+    "shrink": ("shrink:shrink", "Reduce a failing case to its smallest form."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
@@ -47,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "shrink", "view"})
+LATER = frozenset({"blame", "certificate", "diff", "fork", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

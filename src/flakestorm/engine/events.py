@@ -17,8 +17,11 @@ from flakestorm.core.verdict import Outcome
 
 __all__ = [
     "CellResult",
+    "CoverageResult",
     "Event",
+    "FaultAt",
     "FaultTally",
+    "Finding",
     "Finished",
     "InvariantInfo",
     "Listener",
@@ -26,6 +29,7 @@ __all__ = [
     "Note",
     "PhaseResult",
     "Planned",
+    "Progressed",
     "Report",
     "RunFinished",
     "RunResult",
@@ -220,6 +224,64 @@ class PhaseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultAt:
+    """One fault of a finding.
+
+    Args:
+        site: the call it hits, or `kind/NAME` where it hits all of that name.
+        mode: the fault's mode; fault: the same with its settings, as behind `=` in `--inject`.
+    """
+
+    site: str
+    mode: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A minimal schedule that makes the agent break a promise: without any one of its faults it keeps it.
+
+    Args:
+        schedule: its faults, in order of happening.
+        invariant, severity, reason: which promise, and how it was broken.
+        prompt: 0-based index of the prompt.
+        run: id of a run that shows it.
+        reproduce: the command line that makes that run again.
+        also: other schedules, each fault as in `--inject`, that break it in the same way and shrink to this one.
+    """
+
+    schedule: tuple[FaultAt, ...]
+    invariant: str
+    severity: Severity
+    reason: str
+    prompt: int
+    run: str
+    reproduce: str
+    also: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageResult:
+    """How much of what could be broken a search has broken.
+
+    Args:
+        sites: calls that were hit.
+        singles: faults that took effect in a run that passed, or that are known to make one fail.
+        pairs: pairs of faults, in the same way.
+        of: how many there are of each, as far as runs have shown.
+        complete: whether no single fault and no pair is left.
+        saved: runs that did not have to be made, because what they would show was known.
+    """
+
+    sites: int
+    singles: int
+    pairs: int
+    of: dict[str, int]
+    complete: bool
+    saved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything a judging command found out.
 
@@ -238,6 +300,7 @@ class Report:
         planned: how many runs the plan has; stopped: the budget that ended it before all were made, in words.
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
+        findings, coverage: of a search, what it found and how much it covered.
     """
 
     command: str
@@ -262,6 +325,8 @@ class Report:
     planned: int = 0
     stopped: str = ""
     saved: int = 0
+    findings: tuple[Finding, ...] = ()
+    coverage: CoverageResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +372,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far a search has got, in a few words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end, with everything."""
 
     report: Report
 
 
-Event = Planned | RunStarted | RunFinished | Note | Finished
+Event = Planned | RunStarted | RunFinished | Note | Progressed | Finished
 Listener = Callable[[Event], None]

@@ -25,7 +25,7 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.tools import calls_of, tool_results_of
 
-__all__ = ["take_over"]
+__all__ = ["take_over", "view_of"]
 
 _KINDS = ("unreachable", "timeout", "http", "unreadable", "crash", "error")
 
@@ -84,7 +84,7 @@ def take_over(
         judged(
             trial,
             run,
-            _view(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
+            view_of(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
             world,
             known=_opinions(trial, run, report),
         )
@@ -134,7 +134,7 @@ def _shown(agent: str) -> str:
     return repr(agent if len(agent) <= 200 else f"{agent[:199]}…") if agent else "none named"
 
 
-def _view(
+def view_of(
     trial: Trial,
     run: RunResult,
     exchanges: Sequence[Exchange],
@@ -142,6 +142,7 @@ def _view(
     elsewhere: bool,
     baseline: str | None,
 ) -> RunView:
+    """A run of an earlier report, as invariants see it; the arguments are those of `take_over`, of one run."""
     return RunView(
         input=run.input,
         output=run.output,

@@ -24,7 +24,7 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
-from flakestorm.core.site import Sites
+from flakestorm.core.site import Site, Sites
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import CellResult, Listener, MutationInfo, RunFinished, RunResult, RunStarted
@@ -54,6 +54,7 @@ class Judged:
         verdicts: one for each invariant that applied.
         calls, results: of a run without chaos: the calls it made, without what they asked for, and the tools of the
             results that its models were told of. They say what faults would have found there.
+        sites: where faults could act, in order of arrival; only where `Runner.sites` asks for them.
     """
 
     trial: Trial
@@ -62,6 +63,7 @@ class Judged:
     verdicts: tuple[tuple[Invariant, Verdict], ...]
     calls: tuple[Call, ...] = ()
     results: tuple[str, ...] = ()
+    sites: tuple[Site, ...] = ()
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -101,6 +103,7 @@ class Runner:
         facts: more for the first line of every tape.
         viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
         reviewed: gives a judged run with the verdicts that it can bear.
+        sites: whether finished runs say where faults could act in them.
     """
 
     agent: Agent
@@ -123,6 +126,7 @@ class Runner:
     facts: Mapping[str, object] = field(default_factory=dict)
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
     reviewed: Callable[[Judged], Judged] = lambda judged: judged
+    sites: bool = False
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -240,7 +244,8 @@ class Runner:
             mutation=_info(trial, "sent"),
         )
         view = await self._advised(trial, self.viewed(trial, view))
-        return self.reviewed(judged(trial, result, view, self.world))
+        found = self.reviewed(judged(trial, result, view, self.world))
+        return replace(found, sites=_sites(recorder)) if self.sites else found
 
     async def _ask(self, trial: Trial, given: str, line: Line) -> Answer:
         change = None if trial.mutation is None else trial.mutation.change
@@ -344,6 +349,12 @@ def _seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
 
     called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
     return tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges))))
+
+
+def _sites(recorder: Recorder) -> tuple[Site, ...]:
+    from flakestorm.tape.tools import sites_of
+
+    return sites_of(recorder.exchanges)
 
 
 def _unseen(recorder: Recorder) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "saved": report.saved,
         **_reliability(report),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
+        **_search(report),
     }
 
 
@@ -148,6 +149,12 @@ def read_json(path: Path | str) -> Report:
         raise Misuse(f"{path}: {error}") from error
 
 
+def _search(report: Report) -> dict[str, Any]:
+    if report.coverage is None:
+        return {}
+    return {"findings": [asdict(finding) for finding in report.findings], "coverage": asdict(report.coverage)}
+
+
 def _cell(cell: CellResult) -> dict[str, Any]:
     return {
         "scenario": cell.scenario,
@@ -221,6 +228,8 @@ _FAMILY = {"llm": "llm", "mcp": "mcp"}
 
 def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its runs in the dataclass's own shape; anything odd is left for the reader to refuse."""
+    if document.get("command") != "explore":  # what others call so is theirs
+        document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
     runs = document.get("runs")
     if not isinstance(runs, list):
         return dict(document)

@@ -22,6 +22,7 @@ from flakestorm.engine.events import (
     Finished,
     Note,
     Planned,
+    Progressed,
     Report,
     RunFinished,
     RunResult,
@@ -90,9 +91,13 @@ def text(
     _verdict(page, report)
     _scores(page, report)
     _repeats(page, report)
-    _map(page, grid_of(report))
+    if report.coverage is not None:
+        _found(page, report)
+    else:
+        _map(page, grid_of(report))
     _tallies(page, report)
-    _broken(page, report, limit)
+    if report.coverage is None or not report.findings:
+        _broken(page, report, limit)
     for note in report.notes:
         first, *more = _note(note)
         page.say("yellow", first)
@@ -248,6 +253,22 @@ def _briefly(firings: Sequence[Firing]) -> str:
     return named + (f" and {len(firings) - 4} more" if len(firings) > 4 else "")
 
 
+def _found(page: _Page, report: Report) -> None:
+    """Of a search: what it found, each with the line that shows it again, and how much it covered."""
+    for finding in report.findings:
+        faults = " and ".join(f"{fault.site}={fault.fault}" for fault in finding.schedule)
+        page.say("bold red", f"{page.symbols['fail']} {one_line(faults, 400)}")
+        broken = f"breaks {one_line(finding.invariant, 80)} ({finding.severity})"
+        page.say("", f"{broken}: {one_line(finding.reason, 400)}", indent=2)
+        if finding.also:
+            others = "; ".join(" and ".join(one) for one in finding.also)
+            page.say("bright_black", f"so do {one_line(others, 400)}", indent=2)
+        page.command(f"  {unbroken(finding.reproduce)}")
+    if (covered := report.coverage) is not None:
+        parts = [f"{getattr(covered, name)} of {covered.of[name]} {name}" for name in ("sites", "singles", "pairs")]
+        page.say("bright_black", f"covered: {', '.join(parts)}; {covered.saved} runs saved by what was known")
+
+
 def _tallies(page: _Page, report: Report) -> None:
     """The planned faults that did not fire in every run of their scenario."""
     for scenario in report.scenarios:
@@ -277,6 +298,7 @@ class Progress:
         self._bar: Any = None
         self._errors = self._hit = 0
         self._mutated = False
+        self._told = ""
 
     def __enter__(self) -> Progress:
         return self
@@ -293,6 +315,9 @@ class Progress:
             return
         elif isinstance(event, Planned):
             self._open(event)
+        elif isinstance(event, Progressed) and self._bar is not None:
+            self._told = one_line(event.text, 100)
+            self._bar.update(0, description=self._counts())
         elif isinstance(event, RunFinished) and self._bar is not None:
             self._errors += event.run.error is not None
             self._hit += bool(event.run.fired)
@@ -326,6 +351,8 @@ class Progress:
         self._bar.start()
 
     def _counts(self) -> str:
+        if self._told:
+            return self._told
         hit = f"{self._hit} hit by chaos" if self._hit or not self._mutated else "mutated"
         return hit + (f", {self._errors} without an answer" if self._errors else "")
 

@@ -40,7 +40,7 @@ def test_one_input_as_it_is(capsys, args, prompt) -> None:
         (("--prompt", "7"), "numbered 0 to 1"),
         (("--prompt", "0", "--input", "x"), "give one of them"),
         (("--prompt", "0", "--chaos-only"), "exactly the faults given"),
-        (("--inject", "tool/search=error"), "not a site"),
+        (("--inject", "tool/search#one=error"), "not a site"),
         (("--inject", "tool/search#1=melt"), "not available in this version"),
         (("--chaos-only",), "no chaos to apply"),
         (("--chaos",), "no chaos to apply"),
