@@ -22,6 +22,7 @@ from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.redact import SECRET
 from flakestorm.tape.tools import calls_of, tool_results_of
 
 __all__ = ["take_over"]
@@ -38,6 +39,7 @@ def take_over(
     agent: str = "",
     visible: Sequence[str] = (),
     elsewhere: bool = False,
+    hidden: Callable[[str], str] = str,
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
@@ -51,6 +53,7 @@ def take_over(
         agent: the agent in a few words, as `Report.agent` has it.
         visible: as in `RunView`.
         elsewhere: as in `Runner`.
+        hidden: takes secrets out of a prompt, as it was done for the report.
 
     Raises:
         Misuse: the report is of another agent or of another plan: other scenarios, or other prompts.
@@ -63,8 +66,9 @@ def take_over(
     made = {(run.scenario, run.prompt, run.trial): run for run in report.runs}
     plan = _extended(plan, made, exchanges_of)
     planned = [(s.name, Schedule.of(s).lines) for s in plan.scenarios]
+    prompts = tuple(map(hidden, plan.prompts))
     reported = [(info.name, info.faults) for info in report.scenarios]
-    if reported != planned or report.prompts != plan.prompts:
+    if reported != planned or report.prompts != prompts:
         changed = "scenarios" if reported != planned else "prompts"
         raise Misuse(
             f"the report to resume is of another plan: its {changed} are not those of the config; "
@@ -111,8 +115,9 @@ def _extended(
 
 
 def _opinions(trial: Trial, run: RunResult, report: Report) -> dict[str, Verdict]:
-    """What a model said about this run. It is kept, because nothing else could be worked out from the tape."""
-    asked = {str(invariant.id) for invariant in trial.invariants if invariant.type in asked_of_model}
+    """What is not worked out again: a model's opinions, and, where the agent said a secret, which is not kept, all."""
+    told = SECRET in run.output or SECRET in run.input or SECRET in (run.error or "")
+    asked = {str(invariant.id) for invariant in trial.invariants if told or invariant.type in asked_of_model}
     return {
         cell.invariant: Verdict(cell.verdict, cell.reason)
         for cell in report.cells

@@ -30,6 +30,7 @@ from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
 __all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within"]
@@ -89,6 +90,8 @@ class Runner:
         reproduce: gives the command line that does a run again, from the trial, its schedule and its ledger.
         adviser: the model that invariants of type `judge` ask.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
+        redaction: gives what takes secrets out of a run's tape and report; all runs share a key, so that equal secrets
+            are equal on all of their tapes.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
     """
@@ -108,6 +111,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    redaction: Callable[[], Redactor] = Redactor
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -147,8 +151,8 @@ class Runner:
         stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
         given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
-        clock = Clock(self.world.monotonic, skips=self.world.skips)
-        recorder = Recorder(path, clock=clock.now, ledger=ledger, header=self._header(trial, given))
+        clock, redactor = Clock(self.world.monotonic, skips=self.world.skips), self.redaction()
+        recorder = Recorder(path, clock=clock.now, ledger=ledger, header=self._header(trial, given), redactor=redactor)
 
         def stages() -> Interceptor:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
@@ -199,7 +203,7 @@ class Runner:
             canaries=tuple(ledger.canaries),
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        return _kept(judged(trial, result, await self._advised(trial, view), self.world), redactor)
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
@@ -238,6 +242,24 @@ class Runner:
             **({} if given == trial.text else {"original": trial.text}),
             "started_at": self.world.now(),
         }
+
+
+def _kept(judged: Judged, redactor: Redactor) -> Judged:
+    """What may go into reports: the agent was judged by what it really said, but secrets are not passed on."""
+    run, text = judged.run, redactor.text
+    clean = replace(
+        run,
+        input=text(run.input),
+        output=text(run.output),
+        error=redactor.maybe(run.error),
+        fired=tuple(replace(each, detail=text(each.detail)) for each in run.fired),
+        masked=tuple(replace(each, detail=text(each.detail)) for each in run.masked),
+        reproduce=text(run.reproduce),
+        seen=tuple(map(text, run.seen)),
+        remarks=tuple(map(text, run.remarks)),
+    )
+    verdicts = tuple((each, replace(verdict, reason=text(verdict.reason))) for each, verdict in judged.verdicts)
+    return replace(judged, run=clean, verdicts=verdicts)
 
 
 def _later(make: Callable[[], Interceptor]) -> Interceptor:
@@ -288,7 +310,7 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     found: dict[int, str] = {}
     for judged in calm:
         if judged.run.error is None:
-            found.setdefault(judged.trial.prompt, judged.run.output)
+            found.setdefault(judged.trial.prompt, judged.view.output)
     return found
 
 
