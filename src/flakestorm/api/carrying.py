@@ -154,7 +154,7 @@ async def runner_of(
         within: see `Runner.within`.
     """
     config = work.config
-    redaction = redaction_of(config)
+    redaction = redaction_of(config, seed)
     concurrency = options.concurrency or config.advanced.concurrency
     agent = make_agent(config, hub, concurrency=concurrency)
     model = judges_by(config, invariants)

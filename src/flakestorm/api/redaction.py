@@ -8,13 +8,13 @@ from collections.abc import Callable
 from flakestorm.config.model import Config
 from flakestorm.tape.naming import is_secret_header
 from flakestorm.tape.patterns import Patterns
-from flakestorm.tape.redact import Redactor, secrets_of
+from flakestorm.tape.redact import Redactor, key_of, secrets_of
 
 __all__ = ["redaction_of"]
 
 
-def redaction_of(config: Config | None) -> Callable[[], Redactor]:
-    """Makes the redactor of one more run; all of them share a key.
+def redaction_of(config: Config, seed: int = 0) -> Callable[[], Redactor]:
+    """Makes the redactor of one more run; all runs of a seed share a key.
 
     Known beforehand are the secrets of the caller's environment, of `agent.env` and of `agent.headers`, and what
     `boundary.redact` names.
@@ -22,16 +22,12 @@ def redaction_of(config: Config | None) -> Callable[[], Redactor]:
     Raises:
         Misuse: an entry of `boundary.redact` is neither a regular expression nor a JSON path.
     """
-    env, known, entries = dict(os.environ), list[str](), list[str]()
-    if config is not None:
-        known += secrets_of(config.agent.env)
-        for name, value in config.agent.headers.items():
-            if is_secret_header(name):
-                known += {value, value.rpartition(" ")[2]}
-        entries = config.boundary.redact
-    known += secrets_of(env)
+    known, entries = secrets_of(config.agent.env) + secrets_of(os.environ), config.boundary.redact
+    for name, value in config.agent.headers.items():
+        if is_secret_header(name):
+            known += {value, value.rpartition(" ")[2]}
     Patterns(entries)  # what is wrong with them is said before anything starts
-    key = Redactor(known=()).key
+    key = key_of(seed)
 
     def make() -> Redactor:
         return Redactor(key, known=known, patterns=entries)

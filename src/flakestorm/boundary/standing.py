@@ -25,7 +25,7 @@ from flakestorm.core.pipeline import chain
 from flakestorm.core.site import Sites
 from flakestorm.errors import TapeError
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.redact import Redactor, secrets_of
+from flakestorm.tape.redact import Redactor, key_of, secrets_of
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
@@ -59,7 +59,7 @@ class Standing:
         self.tape, self._store, self._environ = tape, store, environ
         self._tools, self._schedule, self._seed = tools, schedule or Schedule(), seed
         self._ledger = Ledger()
-        self._redactor = Redactor(known=secrets_of(environ), patterns=redact)
+        self._redactor = Redactor(key_of(seed), known=secrets_of(environ), patterns=redact)
         self._recorder: Recorder | None = None
         self._open = AsyncExitStack()
         self.variables: Mapping[str, str] = {}

@@ -24,6 +24,7 @@ _SMALL = 512
 _MARGIN = 64  # how far around new text a secret may reach, if no quote or blank ends it before
 _NAME = 96  # room for the name that stands before a value
 _PLACES = 64
+_PLAIN = (b"", b"{", b"[", b"d", b"e")  # JSON and events begin so, compressed bodies do not
 # What a stream's events say bit by bit: text, arguments of tool calls, reasoning.
 _FRAGMENT = re.compile(
     rb'"(content|text|arguments|partial_json|delta|thinking|reasoning|reasoning_content|response|refusal|input)"'
@@ -75,7 +76,7 @@ class Cleaner:
         if world_body is not None and (spans := redactor.spans(world_body)):
             changed["world_body"] = replaced(world_body, spans)
         headers = redactor.headers(exchange.headers)
-        if headers is not exchange.headers and headers != exchange.headers:
+        if headers is not exchange.headers:
             changed["headers"] = redactor.headers(changed.get("headers", headers))  # type: ignore[arg-type]
         if (url := redactor.url(exchange.url)) != exchange.url:
             changed["url"] = url
@@ -142,7 +143,7 @@ class _Body:
             spans = sorted(spans + across)
         headers, error = redactor.headers(reply.headers), redactor.maybe(reply.error)
         if not spans:
-            same = headers == reply.headers and error == reply.error
+            same = headers is reply.headers and error == reply.error
             return reply if same else replace(reply, headers=headers, error=error)
         body = replaced(self._body, spans)
         if header(headers, "content-length") is not None:
@@ -165,7 +166,7 @@ def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, i
 
 def _unpacked(body: bytes, headers: Headers) -> bytes | None:
     """What a compressed body says; None for one that is not compressed."""
-    if not body or header(headers, "content-encoding") is None:
+    if body[:1] in _PLAIN or header(headers, "content-encoding") is None:
         return None
     plain = decode_body(body, headers)
     return None if plain == body or not plain else plain

@@ -125,7 +125,8 @@ def _cut(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
     for piece in pieces:
         *whole, rest = piece.split(b"\n")
         for end in whole:
-            yield b"".join((*held, end, b"\n"))
+            line = b"".join((*held, end, b"\n"))
+            yield line if len(line) <= limit else line[: limit + 1]
             held, size = [], 0
         if rest:
             held.append(rest)

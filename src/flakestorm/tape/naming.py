@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["SHORTEST", "is_secret_header", "is_secret_name", "named"]
+__all__ = ["NEEDLES", "SHORTEST", "is_secret_header", "is_secret_name", "named"]
 
 SHORTEST = 8
 """A value with fewer characters is a word or a number, not a secret."""
@@ -28,15 +28,18 @@ _QUALIFIERS = frozenset({"prod", "production", "dev", "staging", "test", "live",
 _MANY = 4096  # names remembered at most; they come from strangers
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
-_NEEDLES = (
+NEEDLES = (
     *(b"key" + end for end in (b'"', b"\\", b"=", b"'")),
     *(b"token" + end for end in (b'"', b"\\", b"=", b"'")),
     *(b"secret", b"passw", b"passphrase", b"passcode", b'pwd"', b"pwd\\", b"pwd=", b"authorization", b"cookie"),
 )
+"""One of these, in lower case, is in every text with a name that says there is a secret."""
 _NAME = rb"(?:key|token|secret|passw(?:or)?d|pwd|passphrase|passcode|authorization|cookie)[\w.\-]{0,24}"
 _FIELD = re.compile(_NAME + rb"(?P<depth>\\*)[\"'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\*(?P<quote>[\"'])", re.IGNORECASE)
 _ASSIGNED = re.compile(_NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})", re.IGNORECASE)
 _USERINFO = re.compile(rb"://([^/?#\s\"'\\<>@]{1,512})@")
+_WORDS = re.compile(rb"[a-z]{1,24}(?:[_.-][a-z]{1,24}){0,4}")
+_MASK = re.compile(rb"<[^<>]*>|\[[A-Za-z _-]+\]|[*x.X#]+|\$\{[^{}]*\}|\{\{[^{}]*\}\}")
 _SCHEME = re.compile(rb"(?i)(?:bearer|basic|token|apikey|digest)\s+")
 
 
@@ -65,7 +68,7 @@ def named(text: bytes, lower: bytes) -> Iterator[bytes]:
     Args:
         lower: the text in lower case.
     """
-    if any([needle in lower for needle in _NEEDLES]):  # noqa: C419 - a list is faster
+    if any(needle in lower for needle in NEEDLES):
         for found in _FIELD.finditer(text):
             yield from _field(text, found)
         for found in _ASSIGNED.finditer(text):
@@ -99,6 +102,10 @@ def _field(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
     if name == "token" and b"logprob" in text[end : end + 40]:
         return  # a piece of text, with its probability
     value = text[start:before]
+    if _MASK.fullmatch(value):
+        return  # somebody took it out already
+    if name.lower() == "key" and _WORDS.fullmatch(value):
+        return  # the name of something, as in {"key": "source_url", "value": ...}
     yield _plain(value, depth)
     if scheme := _SCHEME.match(value):
         yield _plain(value[scheme.end() :], depth)

@@ -8,6 +8,7 @@ it occurs. Cleaning what is clean changes nothing.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import re
@@ -17,13 +18,13 @@ from operator import itemgetter
 from urllib.parse import quote, unquote_to_bytes
 
 from flakestorm.core.call import Headers
-from flakestorm.core.choices import entropy_token
 from flakestorm.tape.delta import Span, replaced
 from flakestorm.tape.naming import SHORTEST, is_secret_header, is_secret_name, named
 from flakestorm.tape.patterns import Patterns
 from flakestorm.tape.shapes import shaped
+from flakestorm.tape.suspicion import suspicious
 
-__all__ = ["REDACTED", "SECRET", "Redactor", "is_secret_header", "is_secret_name", "secrets_of", "url"]
+__all__ = ["REDACTED", "SECRET", "Redactor", "is_secret_header", "is_secret_name", "key_of", "secrets_of", "url"]
 
 REDACTED = "[redacted]"
 """What stands for a secret where there is no tape."""
@@ -33,6 +34,7 @@ SECRET = "[secret:"  # noqa: S105
 
 _NOT_VARIABLES = frozenset({"PWD", "OLDPWD"})
 _MANY = 4096  # texts remembered at most
+_MANY_BLOCKS = 256  # and blocks of headers
 _MANY_SECRETS = 4096  # a run with more is under attack by its tools; what comes after is taken out where it stands
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
@@ -52,7 +54,7 @@ class Redactor:
     """Takes secrets out of what belongs to one tape, and learns them on the way.
 
     Args:
-        key: the tape's key, in hexadecimal; a new one where there is none.
+        key: the tape's key; that of nothing in particular where there is none (see `key_of`).
         known: secrets that are known beforehand; by default those of this process's environment.
         patterns: of the config (`boundary.redact`).
     """
@@ -60,7 +62,7 @@ class Redactor:
     def __init__(
         self, key: str | None = None, *, known: Iterable[str] | None = None, patterns: Iterable[str] = ()
     ) -> None:
-        self.key = hmac.digest(entropy_token(32).encode(), b"tape", "sha256").hex()[:32] if key is None else key
+        self.key = key_of() if key is None else key
         self.version = 0
         """How many secrets have been learned; what was cleaned under an earlier number may need it again."""
         self.patterns = Patterns(patterns)
@@ -68,6 +70,7 @@ class Redactor:
         self._ordered: tuple[bytes, ...] = ()
         self._clean: dict[str, str] = {}
         self._urls: dict[str, str] = {}
+        self._blocks: dict[Headers, Headers] = {}
         self._credentials: dict[tuple[str, str], str] = {}
         self.longest = 0
         """The length of the longest secret known, in bytes."""
@@ -92,9 +95,15 @@ class Redactor:
         self.version += 1
         self._clean.clear()
         self._urls.clear()
+        self._blocks.clear()
 
     def discover(self, text: bytes) -> None:
         """Learn the secrets that this text gives away: by their shapes and names, and by the config."""
+        if self.patterns:
+            for secret in self.patterns.secrets(text):
+                self.learn(secret)
+        if not suspicious(text):
+            return
         lower = text.lower()
         for secret in shaped(text, lower):
             self.learn(secret)
@@ -102,9 +111,6 @@ class Redactor:
             self.learn(secret)
             if b"%" in secret:
                 self.learn(unquote_to_bytes(secret))
-        if self.patterns:
-            for secret in self.patterns.secrets(text):
-                self.learn(secret)
 
     def spans(self, text: bytes, start: int = 0, end: int | None = None) -> list[Span]:
         """Where known secrets stand in this part of a text, in order; the longest where they overlap."""
@@ -153,6 +159,15 @@ class Redactor:
 
     def headers(self, fields: Headers) -> Headers:
         """The fields without credentials, cookies and other secrets."""
+        known = self._blocks.get(fields)
+        if known is None:
+            known = self._headers(fields)
+            if len(self._blocks) >= _MANY_BLOCKS:
+                self._blocks.clear()
+            self._blocks[fields] = self._blocks[known] = known
+        return known
+
+    def _headers(self, fields: Headers) -> Headers:
         clean, kept = self._clean, None
         for at in _secret_at(tuple(map(_name, fields))):
             kept = list(fields) if kept is None else kept
@@ -212,6 +227,15 @@ class Redactor:
         plain = unquote_to_bytes(data) if "%" in secret else data
         self.learn(plain)
         return self.placeholder(plain).decode()
+
+
+def key_of(*facts: object) -> str:
+    """The key of what these facts tell apart from others, e.g. a seed or a tape's header.
+
+    It stands on the tape for everybody to read, so it need not be a surprise; being made of facts, it lets the same run
+    give the same tape.
+    """
+    return hashlib.sha256(repr(facts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def secrets_of(environ: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,7 @@ from flakestorm.tape.delta import Part, apply, common_prefix, common_suffix, par
 
 __all__ = ["SMALL", "Shelf", "Text", "Texts", "from_json", "to_json"]
 
-SMALL = 256
+SMALL = 512
 """Shorter texts are written out wherever they occur."""
 
 _WINDOW, _WINDOW_BYTES = 1024, 32 << 20
@@ -158,6 +158,9 @@ class Texts:
         base = None if last is None else self._window.get(last.number)
         if last is None or base is None:
             return to_json(data), Text(data, None, [], self._cache), 0
+        if data == last.data and base.depth < _DEPTH:
+            whole: list[Part] = [(0, len(data))]
+            return {"of": last.number, "parts": [[0, len(data)]]}, Text(None, base, whole, self._cache), 0
         prefix = common_prefix(last.data, data, len(last.head) if follows else 0)
         suffix = common_suffix(last.data, data, min(len(last.data), len(data)) - prefix)
         if base.depth >= _DEPTH:

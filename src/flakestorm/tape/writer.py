@@ -28,7 +28,7 @@ from flakestorm.tape.cleaning import Cleaner
 from flakestorm.tape.files import Growing
 from flakestorm.tape.lines import FILE, START, Lines, Said, seal
 from flakestorm.tape.model import Exchange, Recorded
-from flakestorm.tape.redact import Redactor
+from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.version import __version__
 
 __all__ = ["Recorder"]
@@ -45,7 +45,7 @@ class Recorder:
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
-        redactor: takes secrets out of what goes to the file; by default a new one that knows those of this process's
+        redactor: takes secrets out of what goes to the file; by default one that knows those of this process's
             environment. The exchanges in memory hold the real bodies, for invariants to judge.
 
     Raises:
@@ -69,7 +69,7 @@ class Recorder:
         self.count = 0
         self._open: dict[Site, _Open] = {}
         self._digest: str | None = None
-        self.redactor = redactor or Redactor()
+        self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
         self._cleaner = Cleaner(self.redactor)
         self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
         self._file = None if path is None else _File(path)
