@@ -6,8 +6,9 @@ changed, moved, left out or added shows at the first line that disagrees. Whoeve
 tape; the chain tells accidents and edits, it does not name authors.
 
 What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
-as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear. A member that has its usual
-value is left out. Every body gives back its exact bytes.
+as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear. Lane, wire,
+method and URL that were together before are `like`, the number of the first exchange that had them so, among those that
+said them. A member that has its usual value is left out. Every body gives back its exact bytes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ START = b""
 """What the first line is chained to."""
 
 _TAIL = len(b',"chain":""}') + 64
+_ADDRESS = ("lane", "wire", "method", "url")
 _BLOCKS = 512  # how many header blocks may be referred to
 
 
@@ -125,6 +127,7 @@ class Lines:
         self._texts = Texts()
         self._heads: OrderedDict[str, tuple[int, Headers]] = OrderedDict()
         self._blocks = 0
+        self._addresses: dict[tuple[str, str, str, str], int] = {}
 
     def line(self, exchange: Exchange) -> tuple[dict[str, Any], Text | None, bytes]:
         """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
@@ -132,11 +135,13 @@ class Lines:
         place = f"{exchange.lane} {exchange.url}"
         body, text, said = self._texts.put(place, exchange.body, grows=True)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
-        if exchange.lane:
-            line["lane"] = exchange.lane
-        if exchange.wire:
-            line["wire"] = exchange.wire
-        line["method"], line["url"] = exchange.method, exchange.url
+        address = exchange.lane, exchange.wire, exchange.method, exchange.url
+        if (like := self._addresses.get(address)) is not None:
+            line["like"] = like
+        else:
+            line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
+            if len(self._addresses) < _BLOCKS:
+                self._addresses[address] = len(self._addresses)
         line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers), body
         line["reply"] = self._recorded(exchange.reply, exchange.url)
         if world is not None:
@@ -200,6 +205,7 @@ class Read:
         self._shelf = Shelf()
         self._blocks: OrderedDict[int, Headers] = OrderedDict()
         self._count = 0
+        self._addresses: list[tuple[str, ...]] = []
 
     def exchange(self, line: Mapping[str, Any]) -> Exchange:
         """The exchange of a line.
@@ -208,6 +214,7 @@ class Read:
             ValueError: a member is missing or not of its type; the message names it.
         """
         site = Site.parse(_text(line, "site"))
+        lane, wire, method, url = self._address(line)
         headers = self._headers(line)
         body: Any = self._shelf.get(line.get("body"))
         reply = self._reply(line.get("reply"))
@@ -216,10 +223,10 @@ class Read:
         world_body: Any = None if line.get("world_body") is None else self._shelf.get(line["world_body"])
         return Exchange(
             site,
-            lane=_text(line, "lane", ""),
-            wire=_text(line, "wire", ""),
-            method=_text(line, "method"),
-            url=_text(line, "url"),
+            lane=lane,
+            wire=wire,
+            method=method,
+            url=url,
             headers=headers,
             body=body,
             reply=reply,
@@ -232,6 +239,16 @@ class Read:
             n=_whole(line, "n"),
             note=_text(line, "note", ""),
         )
+
+    def _address(self, line: Mapping[str, Any]) -> tuple[str, ...]:
+        if "like" in line:
+            if (number := _whole(line, "like")) >= len(self._addresses):
+                raise ValueError(f"'like' names address {number}, which is not there")
+            return self._addresses[number]
+        address = tuple(_text(line, name, "") for name in _ADDRESS)
+        if len(self._addresses) < _BLOCKS:
+            self._addresses.append(address)
+        return address
 
     def _reply(self, line: Any) -> Recorded:
         if not isinstance(line, dict):

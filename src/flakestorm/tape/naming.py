@@ -40,6 +40,7 @@ _ASSIGNED = re.compile(_NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})",
 _USERINFO = re.compile(rb"://([^/?#\s\"'\\<>@]{1,512})@")
 _WORDS = re.compile(rb"[a-z]{1,24}(?:[_.-][a-z]{1,24}){0,4}")
 _MASK = re.compile(rb"<[^<>]*>|\[[A-Za-z _-]+\]|[*x.X#]+|\$\{[^{}]*\}|\{\{[^{}]*\}\}")
+_SPACED = re.compile(r"pass|secret|pwd|cookie|authorization", re.IGNORECASE)
 _SCHEME = re.compile(rb"(?i)(?:bearer|basic|token|apikey|digest)\s+")
 
 
@@ -104,6 +105,8 @@ def _field(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
     value = text[start:before]
     if _MASK.fullmatch(value):
         return  # somebody took it out already
+    if b" " in value and not _SCHEME.match(value) and not _SPACED.search(name):
+        return  # keys and tokens are no sentences
     if name.lower() == "key" and _WORDS.fullmatch(value):
         return  # the name of something, as in {"key": "source_url", "value": ...}
     yield _plain(value, depth)

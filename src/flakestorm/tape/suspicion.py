@@ -25,7 +25,8 @@ class _Search:
     """Searches by needle until it is worth importing RE2."""
 
     def __init__(self) -> None:
-        self._left, self._match = _FEW, self._each
+        self._left = _FEW
+        self._match: Callable[[bytes], Any] = self._each
 
     def __call__(self, text: bytes) -> bool:
         return bool(self._match(text))

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from flakestorm.tape.delta import apply, common_prefix, common_suffix, parts_of, replaced
 
-pieces = st.lists(
-    st.sampled_from([b"a", b"bc", b',"role":"user"', "é".encode(), b"\xff", b"x" * 700, b"},{"]), max_size=12
-)
+words = [b"a", b"bc", b',"role":"user"', "é".encode(), b"\xff", b"x" * 700, b"},{"]
+pieces = st.lists(st.sampled_from(words), max_size=12)
 
 
 def ends(old: bytes, new: bytes) -> tuple[int, int]:
@@ -43,8 +42,8 @@ def test_the_frame_of_a_reply_is_not_repeated() -> None:
 
 
 @given(pieces)
-def test_no_character_is_cut_in_two(words: list[bytes]) -> None:
-    text = b"".join(words).replace(b"\xff", b"")
+def test_no_character_is_cut_in_two(some: list[bytes]) -> None:
+    text = b"".join(some).replace(b"\xff", b"")
     old, new = text + "Zürich".encode(), text + "Zörich".encode()
     for part in parts_of(old, new, *ends(old, new)):
         assert not isinstance(part, bytes) or part.decode()

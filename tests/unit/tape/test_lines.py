@@ -136,6 +136,7 @@ GOOD = to_line(Exchange(Site("tool", "search", 1), faults=(Firing(Site("tool", "
         ({"url": None}, "'url' must be a string"),
         ({"headers": [["a"]]}, "'headers' must be pairs"),
         ({"headers": "a"}, "'headers' must be a list"),
+        ({"like": 3}, "address 3, which is not there"),
         ({"headers": {"as": 7}}, "block 7, which is not there"),
         ({"body": {"of": 7, "parts": []}}, "refers to text 7, which is not there"),
         ({"reply": {**GOOD["reply"], "sizes": [1]}}, "'sizes' add up to 1 bytes, and the body has 0"),
