@@ -84,7 +84,7 @@ def test_planted_secrets_are_found_nowhere(ended: Path) -> None:
     assert len(set(SECRETS)) >= 30
     spelled = {spelled for secret in SECRETS for spelled in (secret, json.dumps(secret)[1:-1])}
     kept = [path for path in ended.rglob("*") if path.is_file() and path.name != "flakestorm.yaml"]
-    assert sum(path.suffix == ".tape" for path in kept) >= 4
+    assert {".tape", ".json", ".html", ".junit", ".markdown", ".sqlite3"} <= {path.suffix for path in kept}
     for path in kept:
         data = path.read_bytes()
         shown = json.dumps([str(each) for each in Tape.open(path)]) if path.suffix == ".tape" else ""
@@ -135,10 +135,6 @@ def test_a_kill_loses_at_most_the_exchange_in_flight(tmp_path: Path, name: str) 
             told = [1 + kill * 7, *(int(line) for line in child.stdout.read().split("\n")[:-1] if line)]
         whole = [line for line in lines_of(path, 1 << 20) if line.endswith(b"\n")]
         assert len(whole) - 1 >= max(told)
-        tape = Tape.open(path)
-        exchanges = []
-        try:
-            exchanges.extend(tape)
-        except Exception as error:
-            assert "cut short in the middle of a line" in str(error)
-        assert len(exchanges or whole[1:]) in (max(told), max(told) + 1)
+        assert len(whole) - 1 <= max(told) + 1
+        path.write_bytes(b"".join(whole))  # the line in flight may be there in part
+        assert len(Tape.open(path).exchanges()) == len(whole) - 1

@@ -1,4 +1,4 @@
-"""An agent that spreads secrets: it sends them wherever a request has room, and prints what it got and what it knows."""
+"""An agent that spreads secrets: it sends them wherever a request has room, and prints what it got and knows."""
 
 import json
 import os
