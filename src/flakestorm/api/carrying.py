@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.api.options import Options
+from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
@@ -48,7 +49,6 @@ __all__ = [
     "in_words",
     "judges_by",
     "loop_factory",
-    "refuse_what_is_missing",
     "runner_of",
     "seed_of",
 ]
@@ -95,7 +95,7 @@ def carry_out(
         Misuse: the options do not fit one another, or the config names what is not available.
     """
     config = work.config
-    refuse_what_is_missing(config)
+    redaction_of(config)  # what it does not understand is said first
     resumed = None if options.resume is None else _report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     if resumed is not None and resumed.seed != seed:
@@ -164,6 +164,7 @@ async def runner_of(
         within: see `Runner.within`.
     """
     config = work.config
+    redaction = redaction_of(config, seed)
     concurrency = options.concurrency or config.advanced.concurrency
     agent = make_agent(config, hub, concurrency=concurrency)
     model = judges_by(config, invariants)
@@ -189,6 +190,7 @@ async def runner_of(
             elsewhere=_elsewhere(config),
             within=within,
             budget=options.budget,
+            redaction=redaction,
         )
     finally:
         if adviser is not None:
@@ -220,19 +222,6 @@ def seed_of(config: Config, options: Options, resumed: int | None = None) -> int
         if seed is not None:
             return seed
     return entropy_seed()
-
-
-def refuse_what_is_missing(config: Config) -> None:
-    """Settings that this version would silently ignore, to somebody's harm.
-
-    Raises:
-        Misuse: there is one.
-    """
-    if config.boundary.redact:
-        raise Misuse(
-            "boundary.redact is not available in this version, so tapes would keep what it names; leave it out to "
-            "record all the same"
-        )
 
 
 def judges_by(config: Config, invariants: Iterable[Invariant]) -> Model | None:
@@ -319,6 +308,7 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         agent=in_words(config),
         visible=tuple(config.boundary.tools),
         elsewhere=_elsewhere(config),
+        hidden=redaction_of(config)().hidden,
     )
 
 
@@ -358,4 +348,5 @@ def in_words(config: Config) -> str:
     """The agent in a few words, as reports have it."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
-    return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)
+    words = " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)
+    return redaction_of(config)().hidden(words)

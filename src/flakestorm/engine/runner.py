@@ -31,6 +31,7 @@ from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
 __all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within"]
@@ -91,6 +92,8 @@ class Runner:
         adviser: the model that invariants of type `judge` ask.
         embedders: what measures likeness in meaning, by the word that `Invariant.measure` has for it.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
+        redaction: gives what takes secrets out of a run's tape and report; all runs share a key, so that equal secrets
+            are equal on all of their tapes.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
         budget: is asked before each run; once it refuses, no more are started.
@@ -115,6 +118,7 @@ class Runner:
     within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    redaction: Callable[[], Redactor] = Redactor
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -163,13 +167,14 @@ class Runner:
         stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
         given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
-        clock = Clock(self.world.monotonic, skips=self.world.skips)
+        clock, redactor = Clock(self.world.monotonic, skips=self.world.skips), self.redaction()
         recorder = Recorder(
             path,
             clock=clock.now,
             ledger=ledger,
             header=self._header(trial, given),
             reached=None if self.boundary.draws is None else lambda at_ms: line.reach(at_ms),
+            redactor=redactor,
         )
 
         def stages() -> Interceptor:
@@ -225,7 +230,7 @@ class Runner:
             tokens=tokens,
             cost=cost,
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        return _kept(judged(trial, result, await self._advised(trial, view), self.world), redactor)
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
@@ -280,6 +285,24 @@ class Runner:
             "started_at": self.world.now(),
             **self.facts,
         }
+
+
+def _kept(judged: Judged, redactor: Redactor) -> Judged:
+    """What may go into reports: the agent was judged by what it really said, but secrets are not passed on."""
+    run, text = judged.run, redactor.text
+    clean = replace(
+        run,
+        input=text(run.input),
+        output=text(run.output),
+        error=redactor.maybe(run.error),
+        fired=tuple(replace(each, detail=text(each.detail)) for each in run.fired),
+        masked=tuple(replace(each, detail=text(each.detail)) for each in run.masked),
+        reproduce=text(run.reproduce),
+        seen=tuple(map(text, run.seen)),
+        remarks=tuple(map(text, run.remarks)),
+    )
+    verdicts = tuple((each, replace(verdict, reason=text(verdict.reason))) for each, verdict in judged.verdicts)
+    return replace(judged, run=clean, verdicts=verdicts)
 
 
 def _later(make: Callable[[], Interceptor]) -> Interceptor:
@@ -342,7 +365,7 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     found: dict[int, str] = {}
     for judged in calm:
         if judged.run.error is None:
-            found.setdefault(judged.trial.prompt, judged.run.output)
+            found.setdefault(judged.trial.prompt, judged.view.output)
     return found
 
 
