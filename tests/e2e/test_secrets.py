@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -14,44 +13,14 @@ import pytest
 from e2e_support import PROGRAMS, clean_env, flakestorm, write_config
 from flakestorm.tape.files import lines_of
 from flakestorm.tape.reader import Tape
-from flakestorm.tape.shapes import SHAPES
-from upstream import Upstream, document, sse, text
-
-SHAPED = [shape[3] for shape in SHAPES]
-PLANTED = {
-    "headers": {
-        "Authorization": "Bearer planted-bearer-0001",
-        "X-Api-Key": "planted-api-key-0002",
-        "X-Custom": "sk-" + "plantedincustomheader0003",
-    },
-    "cookie": "planted-cookie-0004",
-    "query": "planted-query-0005",
-    "userinfo": "planted-userinfo-0006",
-    "bodies": [
-        json.dumps({"password": "planted-json-0007", "nested": {"client_secret": "planted-nested-0008"}}),
-        json.dumps({"arguments": json.dumps({"db_password": 'planted "quoted" 0009'})}),
-        "grant_type=x&client_secret=planted-form-0010",
-        *(f"here is {each}" for each in SHAPED),
-    ],
-    "late": "planted-late-0011",
-}
-RESULT = {"note": "use it", "secret": PLANTED["late"], "url": "https://ann:planted-result-0012@db.test/x"}
-SPLIT = "sk-" + "ant-plantedsplit0013abc"
-SECRETS = [
-    *re.findall(r"[A-Za-z-]*planted[A-Za-z-]*-?\d{4}", json.dumps([PLANTED, RESULT, SPLIT])),
-    *('planted "quoted" 0009', "planted-agent-0014", "planted-caller-0015", SPLIT, "CUST-0016"),
-    *SHAPED,
-]
+from leaking_support import PLANTED, SECRETS, spread
+from upstream import Upstream
 
 
 @pytest.fixture
 def ended(tmp_path: Path) -> Path:
-    events = [{"choices": [{"index": 0, "delta": {"content": part}}]} for part in ("It is ", SPLIT[:5], SPLIT[5:], ".")]
     with Upstream() as up:
-        for path in ("/header", "/cookies", "/query", "/userinfo", "/body", "/early"):
-            up.reply(path, text("CUST-0016 is fine"))
-        up.reply("/result", document(RESULT))
-        up.reply("/stream", sse(events))
+        spread(up)
         env = {"TOOL_URL": up.url, "PLANTED": json.dumps(PLANTED), "AGENT_PASSWORD": "planted-agent-0014"}
         write_config(
             tmp_path,

@@ -31,6 +31,7 @@ from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.cleaning import cleaned
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
@@ -293,7 +294,7 @@ def _kept(judged: Judged, redactor: Redactor) -> Judged:
     clean = replace(
         run,
         input=text(run.input),
-        output=text(run.output),
+        output=cleaned(run.output, redactor),
         error=redactor.maybe(run.error),
         fired=tuple(replace(each, detail=text(each.detail)) for each in run.fired),
         masked=tuple(replace(each, detail=text(each.detail)) for each in run.masked),

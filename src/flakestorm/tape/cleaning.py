@@ -18,7 +18,7 @@ from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor
 from flakestorm.wire.encoding import decode_body
 
-__all__ = ["Cleaner"]
+__all__ = ["Cleaner", "cleaned"]
 
 _SMALL = 512
 _MARGIN = 64  # how far around new text a secret may reach, if no quote or blank ends it before
@@ -40,6 +40,12 @@ class _Seen:
     def __init__(self, raw: bytes, head: bytes, spans: list[Span], version: int) -> None:
         self.raw, self.head, self.spans, self.version = raw, head, spans, version
 
+    def ends_of(self, body: bytes) -> tuple[int, int]:
+        """How much of a later body, at its begin and at its end, is as it was in this one."""
+        known = len(self.head) if body.startswith(self.head) else 0
+        prefix = common_prefix(self.raw, body, known)
+        return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
+
 
 class Cleaner:
     """Cleans the exchanges of one tape, in the order they end.
@@ -56,6 +62,8 @@ class Cleaner:
         """The exchange without secrets; the very object where there are none. It is not changed."""
         redactor, body, reply = self._redactor, exchange.body, exchange.reply
         place = f"{exchange.lane} {exchange.url}"
+        if self._nothing_in(exchange, place, body):
+            return exchange
         prefix, suffix = self._discover_new(place, body)
         plain = _unpacked(body, exchange.headers)
         if plain is not None:
@@ -76,7 +84,7 @@ class Cleaner:
         if world_body is not None and (spans := redactor.spans(world_body)):
             changed["world_body"] = replaced(world_body, spans)
         headers = redactor.headers(exchange.headers)
-        if headers is not exchange.headers:
+        if headers is not exchange.headers and headers != exchange.headers:
             changed["headers"] = redactor.headers(changed.get("headers", headers))  # type: ignore[arg-type]
         if (url := redactor.url(exchange.url)) != exchange.url:
             changed["url"] = url
@@ -87,6 +95,33 @@ class Cleaner:
             if faults != exchange.faults:
                 changed["faults"] = faults
         return replace(exchange, **changed) if changed else exchange  # type: ignore[arg-type]
+
+    def _nothing_in(self, exchange: Exchange, place: str, body: bytes) -> bool:
+        """Whether there is plainly no secret in an exchange of the usual kind, told by one pass over what is new."""
+        redactor, reply = self._redactor, exchange.reply
+        answer, new = reply.body, body
+        if (
+            reply.stream or reply.error or exchange.world is not None or exchange.world_body is not None
+            or exchange.faults or exchange.note or redactor.patterns
+            or body[:1] not in _PLAIN or answer[:1] not in _PLAIN
+        ):  # fmt: skip
+            return False
+        if len(body) >= _SMALL:
+            seen = self._seen.get(place)
+            if seen is None or seen.version != redactor.version or seen.spans:
+                return False
+            prefix, suffix = seen.ends_of(body)
+            start, end = _around(body, prefix, suffix, redactor.longest)
+            new = body[start:end]
+        if not redactor.silent(b"%b\n%b" % (new, answer)):
+            return False
+        if new is not body:
+            self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", [], redactor.version)
+        return (
+            redactor.url(exchange.url) == exchange.url
+            and redactor.headers(exchange.headers) == exchange.headers
+            and redactor.headers(reply.headers) == reply.headers
+        )
 
     def request(self, call: Call) -> tuple[str, Headers, bytes]:
         """Address, header fields and body of a live call, without secrets."""
@@ -108,9 +143,7 @@ class Cleaner:
         if len(body) < _SMALL or seen is None or self._redactor.patterns:
             self._redactor.discover(body)
             return 0, 0
-        known = len(seen.head) if body.startswith(seen.head) else 0
-        prefix = common_prefix(seen.raw, body, known)
-        suffix = common_suffix(seen.raw, body, min(len(seen.raw), len(body)) - prefix)
+        prefix, suffix = seen.ends_of(body)
         start, end = _around(body, prefix, suffix, self._redactor.longest)
         self._redactor.discover(body[start:end])
         return prefix, suffix
@@ -157,7 +190,7 @@ class _Body:
             spans = sorted(spans + across)
         headers, error = redactor.headers(reply.headers), redactor.maybe(reply.error)
         if not spans:
-            same = headers is reply.headers and error == reply.error
+            same = headers == reply.headers and error == reply.error
             return reply if same else replace(reply, headers=headers, error=error)
         body = replaced(self._body, spans)
         if header(headers, "content-length") is not None:
@@ -167,6 +200,14 @@ class _Body:
             headers = without_headers(headers, "content-encoding")
             return replace(reply, headers=headers, error=error, chunks=chunks, at_ms=at_ms)
         return replace(reply, headers=headers, error=error, chunks=_cut(body, reply.chunks, spans))
+
+
+def cleaned(text: str, redactor: Redactor) -> str:
+    """What an agent said, without secrets; also where it passed on the events of a stream as they came."""
+    if "data:" not in text:
+        return redactor.text(text)
+    reply = Recorded(chunks=[text.encode("utf-8", "surrogatepass")], stream=True)
+    return _Body(reply, redactor).clean().body.decode("utf-8", "surrogatepass")
 
 
 def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, int]:

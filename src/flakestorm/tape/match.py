@@ -296,12 +296,13 @@ class _Names:
 def _uncovered(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The placeholders of a text, each with what another one has in its place, where all around them is equal."""
     pieces = _PLACEHOLDER.split(old)
-    if len(pieces) > 2 * _MANY_HIDDEN or not new.startswith(pieces[0]):
+    if len(pieces) > 2 * _MANY_HIDDEN or not (new.startswith(pieces[0]) and new.endswith(pieces[-1])):
         return
-    at = len(pieces[0])
-    for stands, after in zip(pieces[1::2], pieces[2::2], strict=True):
-        over = len(new) if not after else new.find(after, at)
-        if over < 0:
+    at, last = len(pieces[0]), len(new) - len(pieces[-1])
+    for number in range(1, len(pieces), 2):
+        stands, after = pieces[number : number + 2]
+        over = last if number == len(pieces) - 2 else new.find(after, at, last)
+        if over < at:
             return
         yield stands, new[at:over]
         at = over + len(after)

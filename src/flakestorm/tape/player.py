@@ -120,10 +120,10 @@ class Player:
     def _match(self, call: Call) -> Match:
         telling, matcher = self._telling, self._matcher
         match = matcher.match(request := telling.told(call), call.lane)
-        if match.outcome == "diverged" and match.entry is not None:
-            if telling.recognised(matcher.hidden(match.entry, request)):
-                return matcher.match(telling.told(call), call.lane)
-        return match
+        if match.outcome != "diverged" or match.entry is None:
+            return match
+        learned = telling.recognised(matcher.hidden(match.entry, request))
+        return matcher.match(telling.told(call), call.lane) if learned else match
 
     def _is_beyond(self, match: Match) -> bool:
         """Whether a call is no longer one of those that are played."""

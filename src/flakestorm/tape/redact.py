@@ -115,6 +115,10 @@ class Redactor:
             if b"%" in secret:
                 self.learn(unquote_to_bytes(secret))
 
+    def silent(self, text: bytes) -> bool:
+        """Whether there is plainly nothing in a text: no known secret, and nothing that may be one."""
+        return not suspicious(text) and not any(secret in text for secret in self._ordered)
+
     def spans(self, text: bytes, start: int = 0, end: int | None = None) -> list[Span]:
         """Where known secrets stand in this part of a text, in order; the longest where they overlap."""
         here = [secret for secret in self._ordered if text.find(secret, start, end) >= 0]

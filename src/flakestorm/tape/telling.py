@@ -14,7 +14,7 @@ from dataclasses import replace
 import orjson
 
 from flakestorm.core.call import Call, Headers, header
-from flakestorm.tape.cleaning import Cleaner
+from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.naming import is_secret_header
@@ -49,7 +49,7 @@ class Telling:
 
     def text(self, text: str) -> str:
         """A text without its secrets, e.g. an output."""
-        return text if self._redactor is None else self._redactor.text(text)
+        return text if self._redactor is None else cleaned(text, self._redactor)
 
     def real(self, text: str) -> str:
         """A recorded text with the secrets that are known here."""
@@ -80,7 +80,8 @@ class Telling:
             return False
         before = redactor.version
         for stands, live in places:
-            for secret in {live, _unspelled(live)}:
+            whole = redactor.real(live)  # a part of it may be known as a secret here
+            for secret in {live, whole, _unspelled(whole)}:
                 if redactor.placeholder(secret) == stands:
                     redactor.learn(secret)
         return redactor.version != before

@@ -24,7 +24,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError, TapeError
-from flakestorm.tape.cleaning import Cleaner
+from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.files import Growing
 from flakestorm.tape.lines import FILE, START, Lines, Said, seal
 from flakestorm.tape.model import Exchange, Recorded
@@ -166,7 +166,7 @@ class Recorder:
                 at.world = at.world and _so_far(at.world)
                 self.ended(at)
             read = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
-            output, error = self.redactor.text(output), self.redactor.maybe(error)
+            output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
             if self._file is not None and (self._late or self.redactor.version != self._known):
                 self._file, self._said = _without_late_secrets(self._file, self._header, self.redactor, self._said)
             self._digest = self._said.total(output)
