@@ -71,6 +71,27 @@ def test_what_else_is_secret_here_changes_nothing(leaking: Leaking) -> None:
     assert done.code == 0, done.out
 
 
+def test_an_agent_that_a_config_names_is_equal_too(tmp_path: Path) -> None:
+    with Upstream() as up:
+        spread(up)
+        agent = {
+            "type": "command",
+            "start": [*AGENT],
+            "env": {"TOOL_URL": up.url, "PLANTED": json.dumps(PLANTED), "AGENT_PASSWORD": "planted-agent-0014"},
+        }
+        write_config(tmp_path, **{**CONFIG, "agent": agent}, boundary={"redact": ["CUST-[0-9]+"]})
+        env = {"CALLER_TOKEN": "planted-caller-0015"}
+        done = flakestorm(tmp_path, "record", "-o", "a.tape.zst", "--input", "use planted-caller-0015", env=env)
+        assert done.code == 0, done.err
+        before = len(up.requests)
+        done = flakestorm(tmp_path, "verify-tape", "a.tape.zst", "--format", "json", env=env)
+        assert len(up.requests) == before
+    told = json.loads(done.out)
+    assert (done.code, told["differences"]) == (0, [])
+    assert told["requests"] == {"exact": told["recorded"]}
+    assert told["digest"]["tape"] == told["digest"]["replay"]
+
+
 def _header(name: str) -> Callable[[dict[str, Any]], None]:
     def change(planted: dict[str, Any]) -> None:
         planted["headers"][name] += "x"

@@ -79,12 +79,13 @@ class Recorder:
         self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
         if self.redactor.patterns:
             self._header["redact"] = list(self.redactor.patterns.entries)
+        self._head = head = _cleaned(self._header, self.redactor)
         self._file = None if path is None else _File(path)
         self._written = 0
         self._known = self.redactor.version
         self._late = False  # whether a secret was learned after lines were written that may hold it
         if self._file is not None:
-            self._file.append(_cleaned(self._header, self.redactor))
+            self._file.append(head)
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -167,7 +168,8 @@ class Recorder:
                 self.ended(at)
             read = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
             output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
-            if self._file is not None and (self._late or self.redactor.version != self._known):
+            late = self._late or self.redactor.version != self._known
+            if self._file is not None and (late or self._head != _cleaned(self._header, self.redactor)):
                 self._file, self._said = _without_late_secrets(self._file, self._header, self.redactor, self._said)
             self._digest = self._said.total(output)
             if self._file is not None:
