@@ -12,8 +12,9 @@ ROWS = {
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
-    "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "explore": ["flakestorm", "random, every call", "random, 5% of calls", "one by one, then two by two"],
     "scan": ["flakestorm, injections", "flakestorm, personal data"],
+    "soak": ["recording nothing", "of one run", "flakestorm gateway"],
 }
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, refuse_what_is_missing, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
 from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
@@ -16,6 +16,7 @@ from flakestorm.engine.runner import Judged
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.player import Player
+from flakestorm.tape.redact import Redactor
 
 __all__ = ["ask"]
 
@@ -41,6 +42,7 @@ def ask(
     facts: Mapping[str, object] | None = None,
     draws: Draws | None = None,
     player: Player | None = None,
+    redactor: Redactor | None = None,
 ) -> RunResult:
     """Give the agent of a project one input, without faults.
 
@@ -53,11 +55,11 @@ def ask(
         facts: more for the tape's first line.
         draws: what clock and random draws follow from; None leaves them real.
         player: plays a tape, by which the clock then goes.
+        redactor: takes secrets out; by default one of a key that follows from the seed.
 
     Raises:
         Misuse: the config names what is not available, or the tape cannot be written there.
     """
-    refuse_what_is_missing(work.config)
     world = _World(path)
     seed = seed_of(work.config, options)
     trial = Trial(run=path.stem, scenario=BASELINE, prompt=0, text=text, number=1, invariants=())
@@ -72,6 +74,8 @@ def ask(
             stages = within if player is None else (player.stage, *within)
             async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _: stages) as runner:
                 runner.facts = facts or {}
+                if redactor is not None:
+                    runner.redaction = lambda: redactor
                 await runner.agent.start()
                 runner.prepare((BASELINE,))
                 try:

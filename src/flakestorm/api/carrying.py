@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.api.options import Options
+from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
@@ -49,7 +50,6 @@ __all__ = [
     "in_words",
     "judges_by",
     "loop_factory",
-    "refuse_what_is_missing",
     "report_in",
     "runner_of",
     "seed_of",
@@ -103,7 +103,7 @@ def carry_out(
         Misuse: the options do not fit one another, or the config names what is not available.
     """
     config = work.config
-    refuse_what_is_missing(config)
+    redaction_of(config)  # what it does not understand is said first
     resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     if resumed is not None and resumed.seed != seed:
@@ -173,6 +173,7 @@ async def runner_of(
         within: see `Runner.within`.
     """
     config = work.config
+    redaction = redaction_of(config, seed)
     concurrency = options.concurrency or config.advanced.concurrency
     agent = make_agent(config, hub, concurrency=concurrency)
     model = judges_by(config, invariants)
@@ -198,6 +199,7 @@ async def runner_of(
             elsewhere=_elsewhere(config),
             within=within,
             budget=options.budget,
+            redaction=redaction,
         )
     finally:
         if adviser is not None:
@@ -236,19 +238,6 @@ def settled(config: Config, options: Options) -> Options:
     resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     return replace(options, seed=seed, resume=resumed)
-
-
-def refuse_what_is_missing(config: Config) -> None:
-    """Settings that this version would silently ignore, to somebody's harm.
-
-    Raises:
-        Misuse: there is one.
-    """
-    if config.boundary.redact:
-        raise Misuse(
-            "boundary.redact is not available in this version, so tapes would keep what it names; leave it out to "
-            "record all the same"
-        )
 
 
 def judges_by(config: Config, invariants: Iterable[Invariant]) -> Model | None:
@@ -335,6 +324,7 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         agent=in_words(config),
         visible=tuple(config.boundary.tools),
         elsewhere=_elsewhere(config),
+        hidden=redaction_of(config)().hidden,
     )
 
 
@@ -379,4 +369,5 @@ def in_words(config: Config) -> str:
     """The agent in a few words, by which a report tells whose runs it holds."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
-    return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)
+    words = " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)
+    return redaction_of(config)().hidden(words)

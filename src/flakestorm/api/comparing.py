@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed_in
 
-from flakestorm.api.carrying import in_a_loop, in_words, refuse_what_is_missing, seed_of
+from flakestorm.api.carrying import in_a_loop, in_words, seed_of
 from flakestorm.api.options import Options
 from flakestorm.api.sides import Live, key_of, side_of, sides_in, texts_of
 from flakestorm.api.versions import Version, version
@@ -161,9 +161,6 @@ class _Comparing:
         """Run what is to be run; gives whether somebody interrupted it."""
         plan = plan_of(config, self.terms.max_pairs, self.options.trials)
         prepare(plan.invariants)
-        for found in (self.base, self.head):
-            if found.config is not None:
-                refuse_what_is_missing(found.config)
         self.notes += _same_place(self.base, self.head)
         if config.contract is not None and config.contract.generate is not None:
             self.notes.append(f"scenarios that {config.contract.generate} generates are not compared")

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from msgspec.structs import replace as with_
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, refuse_what_is_missing, runner_of
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of
 from flakestorm.api.options import Options
+from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.draws import fresh
 from flakestorm.config.model import Config
 from flakestorm.core.choices import Choices
@@ -32,6 +33,7 @@ from flakestorm.tape.model import Exchange
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.rehearsal import rehearsal
 from flakestorm.tape.sources import Difference, compare
+from flakestorm.tape.telling import Telling
 
 __all__ = ["REPLAYS", "Diagnosis", "Finding", "diagnose"]
 
@@ -97,7 +99,6 @@ def diagnose(
         Misuse: somebody else starts the agent, so that its draws cannot be virtual.
     """
     config = work.config
-    refuse_what_is_missing(config)
     agent = config.agent
     if agent.type == "http" and not agent.start:
         raise Misuse(
@@ -129,7 +130,8 @@ async def _run(
     drawing = hub.drawing(name)
     if drawing is None:
         raise AssertionError("this hub has draws")
-    within = () if recorded is None else (rehearsal(recorded, drawing.recall),)
+    telling = Telling(redaction_of(work.config, 0)())
+    within = () if recorded is None else (rehearsal(recorded, drawing.recall, telling),)
     found: list[Judged] = []
     one = replace(options, concurrency=1)
     with interruptible() as signals:

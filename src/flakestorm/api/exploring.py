@@ -12,7 +12,6 @@ from flakestorm.api.carrying import (
     hub_of,
     in_a_loop,
     in_words,
-    refuse_what_is_missing,
     report_in,
     runner_of,
     seed_of,
@@ -283,7 +282,6 @@ def explore(
         Misuse: the options do not fit one another, or the config names what is not available.
     """
     config = work.config
-    refuse_what_is_missing(config)
     prepare(invariants)
     earlier = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if earlier is None else earlier.seed)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing, settled
+from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, settled
 from flakestorm.api.options import Options
+from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config import load as load_config
@@ -296,7 +297,7 @@ class Project:
                 names file and line.
             Misuse: the same of the agent.
         """
-        refuse_what_is_missing(self.config)
+        redaction_of(self.config)
         plan = self.contract_plan(Options())
         for place, invariant in invariants_in(self.config):
             with self._standing(place):

@@ -18,11 +18,13 @@ from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.core.site import Sites
 from flakestorm.errors import TapeError
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
 if TYPE_CHECKING:
     from flakestorm.api.launching import Ran
+    from flakestorm.config.model import Config
 
 __all__ = ["Recording", "folder_for", "line_of", "moment", "record", "record_command"]
 
@@ -51,6 +53,7 @@ def record(
     *,
     input: str | None = None,  # noqa: A002 - SPEC's word
     tools: Mapping[str, str] | None = None,
+    redact: Sequence[str] = (),
 ) -> Iterator[Recording]:
     """While entered, the calls of this context, and of threads and tasks started in it, are recorded.
 
@@ -58,8 +61,10 @@ def record(
         path: the tape to write; one that is there is replaced.
         input: what the recorded code is given; `replay` gives it again.
         tools: names of plain-HTTP tools, each with a URL glob.
+        redact: what else is secret: regular expressions (RE2) and JSON paths, as in `boundary.redact`.
 
     Raises:
+        Misuse: an entry of `redact` is neither.
         TapeError: the tape cannot be written.
     """
     from flakestorm.boundary import inprocess
@@ -70,7 +75,8 @@ def record(
     given = {} if input is None else {"input": input}
     drawing = Drawing(fresh())
     header = {"run": path.stem, **given, "draws": drawing.draws.header, **moment()}
-    recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, reached=drawing.reach)
+    redactor = Redactor(key_of(header), patterns=redact)
+    recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, reached=drawing.reach, redactor=redactor)
     recording = Recording(path, recorder)
     error: str | None = None
     try:
@@ -89,6 +95,7 @@ def record_command(
     path: Path,
     *,
     tools: Sequence[tuple[str, str]] = (),
+    config: Config | None = None,
     told: Callable[[int], None] = lambda _: None,
 ) -> Ran:
     """Run a program and record its calls; its input, output and exit code are those it would have had anyway.
@@ -97,6 +104,7 @@ def record_command(
         argv: the program and its arguments.
         path: the tape to write.
         tools: (name, URL glob) pairs that name plain-HTTP tools.
+        config: says what else is secret.
         told: is given the number of recorded calls at the end.
 
     Raises:
@@ -112,7 +120,15 @@ def record_command(
     drawing = Drawing(fresh())
     command = {"argv": list(argv), "cwd": str(Path.cwd())}
     header = {"run": path.stem, "command": command, "draws": drawing.draws.header, **moment()}
-    recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, keep=False, reached=drawing.reach)
+    recorder = Recorder(
+        path,
+        clock=clock.now,
+        ledger=Ledger(),
+        header=header,
+        keep=False,
+        reached=drawing.reach,
+        redactor=_redactor(header, config),
+    )
     ran: Ran | None = None
     try:
         line = line_of(path.stem, recorder, clock, tools, drawing=drawing)
@@ -124,6 +140,15 @@ def record_command(
             recorder.close(output=ran.output, error=ran.error, stdin=ran.stdin)
     told(recorder.count)
     return ran
+
+
+def _redactor(header: Mapping[str, object], config: Config | None) -> Redactor:
+    """What takes the secrets out of this tape: by a key of its own."""
+    if config is None:
+        return Redactor(key_of(header))
+    from flakestorm.api.redaction import known_to
+
+    return Redactor(key_of(header), known=known_to(config), patterns=config.boundary.redact)
 
 
 def line_of(

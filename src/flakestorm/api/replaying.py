@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,11 +20,13 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
-from flakestorm.tape.lines import Said
+from flakestorm.tape.lines import FILE, Said, digest
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.player import Player, as_recorded
+from flakestorm.tape.player import Player
 from flakestorm.tape.reader import Footer, Tape
+from flakestorm.tape.redact import Redactor
+from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
 from flakestorm.tape.writer import Recorder
 
@@ -39,36 +41,65 @@ class Loaded:
         tape: the tape.
         footer: how its run ended.
         matcher: knows its exchanges.
+        redactor: takes secrets out of the replay, as they were taken out of the recording.
+        telling: compares with the tape what it leaves.
+        digest: of what was asked and said, as a rebuilt tape has it.
     """
 
     tape: Tape
     footer: Footer
     matcher: Matcher
+    redactor: Redactor
+    telling: Telling
+    digest: str
 
     def player(self, *, allow_live: bool = False, until: Site | None = None, then: Interceptor | None = None) -> Player:
         """What plays this tape; see `Player`."""
-        return Player(self.matcher, allow_live=allow_live, until=until, then=then, tell=as_recorded)
+        return Player(self.matcher, allow_live=allow_live, until=until, then=then, telling=self.telling)
 
     def same_output(self, output: str) -> bool:
         """Whether the output is the recorded one, volatile tokens renamed."""
-        return self.matcher.same(self.footer.output, output)
+        return self.same(self.footer.output, output)
+
+    def same(self, recorded: str, present: str) -> bool:
+        """Whether two texts are, secrets and volatile tokens apart."""
+        return self.matcher.same(self.telling.text(recorded), self.telling.text(present))
+
+    @property
+    def input(self) -> str | None:
+        """What the recorded run was given, with the secrets that are known here."""
+        given = self.tape.input
+        return None if given is None else self.telling.real(given)
 
 
-def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
+def load_tape(
+    path: str | Path, *, mode: Mode = "renamed", known: Iterable[str] | None = None, patterns: Iterable[str] = ()
+) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
+
+    Args:
+        path: the tape.
+        mode: how requests are matched.
+        known, patterns: secrets, as for `Redactor`.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
     """
-    tape, said = Tape.open(path), Said()
+    tape = Tape.open(path)
+    redactor = tape.redactor(known=known, patterns=patterns)
+    telling = Telling(redactor if tape.key is not None else None)
+    said, other = Said(tape.form), tape.form != FILE
     recorded, present = _recorded(tape.header), _present()
 
     def read() -> Iterator[Exchange]:
+        nonlocal other
         for exchange in tape:
             said.add(exchange)
             ended_s = recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000
             recorded.end_s = max(recorded.end_s, ended_s)
-            yield exchange
+            clean = telling.taped(exchange)
+            other = other or clean is not exchange
+            yield clean
 
     matcher = Matcher(read(), mode=mode, spans=(recorded, present))
     footer = tape.footer
@@ -76,7 +107,8 @@ def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
         raise TapeDamaged(f"{path} is cut short: it has no footer, so the recording was interrupted or its end is gone")
     if said.total(footer.output) != footer.digest:
         raise TapeDamaged(f"{path}: the exchanges are not those its digest was made of; it was edited")
-    return Loaded(tape, footer, matcher)
+    again = digest(map(telling.taped, tape), telling.text(footer.output)) if other else footer.digest
+    return Loaded(tape, footer, matcher, redactor, telling, again)
 
 
 def replay(
@@ -111,7 +143,7 @@ def replay(
     if not loaded.matcher.entries:
         raise TapeError(f"{tape} holds no exchange, so there is nothing to verify; record a run that makes calls")
     player = loaded.player(allow_live=allow_live)
-    given = () if loaded.tape.input is None else (loaded.tape.input,)
+    given = () if loaded.input is None else (loaded.input,)
     named = tuple((tools or {}).items())
     if not inspect.iscoroutinefunction(fn):
         with _judged(loaded, player, named) as done:
@@ -141,7 +173,7 @@ def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) ->
     from flakestorm.boundary import inprocess
 
     clock = Clock(time.perf_counter, skips=False)
-    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False)
+    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
     drawing = drawing_for(player, loaded.tape)
     values: list[Any] = []
 
@@ -179,7 +211,8 @@ def _output(loaded: Loaded, value: Any) -> list[str]:
     said = read_value(value, None)
     if isinstance(said, str) and loaded.same_output(said):
         return []
-    return [f"the output is another one: {footer.output[:200]!r} -> {str(said)[:200]!r}"]
+    present = loaded.telling.text(str(said))
+    return [f"the output is another one: {footer.output[:200]!r} -> {present[:200]!r}"]
 
 
 def drawing_for(player: Player, tape: Tape) -> Drawing | None:

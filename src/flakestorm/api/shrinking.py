@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, refuse_what_is_missing, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, command_line
 from flakestorm.config.model import Invariant
@@ -153,7 +153,6 @@ def shrink(
         AgentUnreachable: the agent could not be reached.
     """
     config = work.config
-    refuse_what_is_missing(config)
     prepare(invariants)
     seed = seed_of(config, options, case.seed)
     text = config.golden_prompts[case.prompt] if case.prompt is not None else case.text or ""

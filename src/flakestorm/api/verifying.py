@@ -18,6 +18,7 @@ from typing import Any
 from flakestorm.api.options import Options
 from flakestorm.api.project import Project, load
 from flakestorm.api.recording import line_of
+from flakestorm.api.redaction import known_to
 from flakestorm.api.replaying import Loaded, drawing_for, load_tape
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
@@ -75,7 +76,13 @@ def verify(
         TapeDamaged: the tape was edited, cut short or added to.
         Misuse: nothing is known that could be run again.
     """
-    loaded = load_tape(tape, mode=mode or "renamed")
+    config = None if project is None else project.config
+    loaded = load_tape(
+        tape,
+        mode=mode or "renamed",
+        known=None if config is None else known_to(config),
+        patterns=() if config is None else config.boundary.redact,
+    )
     if not loaded.matcher.entries:
         return Verified(0)
     player = loaded.player(allow_live=allow_live)
@@ -87,7 +94,7 @@ def verify(
         told, digest = _agent(loaded, player, project, recorded)
     outcomes: Counter[str] = Counter(played.match.outcome for played in player.played)
     differences = [*player.problems, *player.missing(), *told]
-    return Verified(len(loaded.matcher.entries), outcomes, differences, (loaded.footer.digest, digest))
+    return Verified(len(loaded.matcher.entries), outcomes, differences, (loaded.digest, digest))
 
 
 def _command(
@@ -101,14 +108,15 @@ def _command(
     from flakestorm.api.launching import demand, launch
 
     said = recorded.get("argv")
-    words = [str(word) for word in argv or (said if isinstance(said, list) else ())]
+    again = [loaded.telling.real(str(word)) for word in said] if isinstance(said, list) else []
+    words = list(argv) or again
     cwd = Path.cwd() if argv else Path(str(recorded.get("cwd") or "."))
     demand(words, cwd)
     clock = Clock(time.perf_counter, skips=False)
-    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False)
+    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
     drawing = drawing_for(player, loaded.tape)
     line = line_of("verify", recorder, clock, tools, (player.stage,), drawing)
-    stdin = loaded.footer.stdin or b""
+    stdin = loaded.redactor.real(loaded.footer.stdin or b"")
     ran = in_a_loop(lambda: launch(words, cwd=cwd, line=line, stdin=stdin, quiet=True))
     if ran.interrupted:
         raise KeyboardInterrupt
@@ -122,7 +130,7 @@ def _agent(
     from flakestorm.api.asking import ask
     from flakestorm.tape.reader import Tape
 
-    text = loaded.tape.input
+    text = loaded.input
     if text is None:
         raise Misuse(f"{loaded.tape.path} names no command to run again; give one: verify-tape TAPE -- COMMAND")
     if project is None and isinstance(recorded.get("config"), str):
@@ -131,7 +139,15 @@ def _agent(
         raise Misuse(f"{loaded.tape.path} was given an input; name the config of its agent with -c")
     with tempfile.TemporaryDirectory(prefix="flakestorm-") as folder:
         rebuilt = Path(folder, "rebuilt.tape")
-        run = ask(project, text, rebuilt, Options(seed=0), draws=Draws.of(loaded.tape.header), player=player)
+        run = ask(
+            project,
+            text,
+            rebuilt,
+            Options(seed=0),
+            draws=Draws.of(loaded.tape.header),
+            player=player,
+            redactor=loaded.redactor,
+        )
         footer = Tape.open(rebuilt).footer
     return _compared(loaded, run.output, run.error), footer.digest if footer else ""
 
@@ -140,10 +156,11 @@ def _compared(loaded: Loaded, output: str, error: str | None) -> list[str]:
     """What differs in how the program ended."""
     found: list[str] = []
     footer = loaded.footer
-    if (error is None) != (footer.error is None) or not loaded.matcher.same(footer.error or "", error or ""):
-        found.append(f"it ended otherwise: {footer.error or 'without an error'} -> {error or 'without an error'}")
+    if (error is None) != (footer.error is None) or not loaded.same(footer.error or "", error or ""):
+        ended = loaded.telling.text(error or "without an error")
+        found.append(f"it ended otherwise: {footer.error or 'without an error'} -> {ended}")
     if not loaded.same_output(output):
-        found.append(f"the output is another one: {_shown(footer.output, output)}")
+        found.append(f"the output is another one: {_shown(footer.output, loaded.telling.text(output))}")
     return found
 
 

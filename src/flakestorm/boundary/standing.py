@@ -25,6 +25,7 @@ from flakestorm.core.pipeline import chain
 from flakestorm.core.site import Sites
 from flakestorm.errors import TapeError
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.redact import Redactor, key_of, secrets_of
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
@@ -41,6 +42,7 @@ class Standing:
         tools: (name, URL glob) pairs that name plain-HTTP tools.
         schedule: faults to play.
         seed: their random choices follow from it.
+        redact: what the config adds to the secrets that stay off the tape.
     """
 
     def __init__(
@@ -52,10 +54,12 @@ class Standing:
         tools: Sequence[tuple[str, str]] = (),
         schedule: Schedule | None = None,
         seed: int = 0,
+        redact: Sequence[str] = (),
     ) -> None:
         self.tape, self._store, self._environ = tape, store, environ
         self._tools, self._schedule, self._seed = tools, schedule or Schedule(), seed
         self._ledger = Ledger()
+        self._redactor = Redactor(key_of(seed), known=secrets_of(environ), patterns=redact)
         self._recorder: Recorder | None = None
         self._open = AsyncExitStack()
         self.variables: Mapping[str, str] = {}
@@ -126,7 +130,14 @@ class Standing:
             raise TapeError(f"the tape {self.tape} cannot be written: {error.strerror}") from error
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         header = {"run": "gateway", "seed": self._seed, "started_at": now}
-        return Recorder(self.tape, clock=time.perf_counter, ledger=self._ledger, header=header, keep=False)
+        return Recorder(
+            self.tape,
+            clock=time.perf_counter,
+            ledger=self._ledger,
+            header=header,
+            keep=False,
+            redactor=self._redactor,
+        )
 
     async def close(self) -> None:
         """Stop listening and finish the tape.

@@ -64,6 +64,7 @@ class _Order:
     tools: list[tuple[str, str]]
     schedule: Schedule
     seed: int
+    redact: list[str]
 
 
 def _order(options: Globals, configured: bool, profile: str | None, injections: tuple[str, ...]) -> _Order:
@@ -93,6 +94,7 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
         [] if config is None else tools_of(config, *([chaos] if chaos else [])),
         schedule,
         next(seed for seed in seeds if seed is not None),
+        [] if config is None else config.boundary.redact,
     )
 
 
@@ -107,6 +109,7 @@ async def _serve(options: Globals, order: _Order, port: int, *, everything: bool
         tools=order.tools,
         schedule=order.schedule,
         seed=order.seed,
+        redact=order.redact,
     )
     ended = _ending()  # before anything is promised: a signal that comes early is obeyed as well
     await standing.start(port)

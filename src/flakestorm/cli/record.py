@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
-__all__ = ["named_tools", "record"]
+if TYPE_CHECKING:
+    from flakestorm.config.model import Config
+
+__all__ = ["config_of", "named_tools", "record"]
 
 
 @click.command(
@@ -25,7 +29,8 @@ def record(options: Globals, text: str | None, command: tuple[str, ...]) -> int:
     """Run a program, or give the configured agent an input, and record what crosses its boundary.
 
     The program's input, output and exit code pass through. The tape goes to the file that -o names, by default to
-    .flakestorm/tapes. `boundary.tools` of the config, where there is one, names plain-HTTP tools.
+    .flakestorm/tapes. `boundary.tools` of the config, where there is one, names plain-HTTP tools, and
+    `boundary.redact` what else is secret.
 
     \b
     flakestorm record -o booking.tape -- python agent.py "a flight to Oslo"
@@ -42,17 +47,33 @@ def record(options: Globals, text: str | None, command: tuple[str, ...]) -> int:
         return _agent(options, text, path)
     from flakestorm.api.recording import record_command
 
-    ran = record_command(command, path, tools=named_tools(options), told=lambda count: _tell(options, count, path))
+    config = config_of(options)
+    ran = record_command(
+        command,
+        path,
+        tools=named_tools(config),
+        config=config,
+        told=lambda count: _tell(options, count, path),
+    )
     return 130 if ran.interrupted and ran.code == 0 else ran.code
 
 
-def named_tools(options: Globals) -> tuple[tuple[str, str], ...]:
-    """What the config, where there is one, calls plain-HTTP tools."""
+def config_of(options: Globals) -> Config | None:
+    """The config, where there is one."""
     if options.config is None and not options.config_path.exists():
-        return ()
-    from flakestorm.config import load, tools_of
+        return None
+    from flakestorm.config import load
 
-    return tuple(tools_of(load(options.config_path)))
+    return load(options.config_path)
+
+
+def named_tools(config: Config | None) -> tuple[tuple[str, str], ...]:
+    """What the config calls plain-HTTP tools."""
+    if config is None:
+        return ()
+    from flakestorm.config import tools_of
+
+    return tuple(tools_of(config))
 
 
 def _agent(options: Globals, text: str, path: Path) -> int:

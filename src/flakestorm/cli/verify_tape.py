@@ -52,7 +52,7 @@ def verify_tape(options: Globals, mode: str | None, words: tuple[str, ...]) -> i
         project=project,
         mode=next((each for each in MODES if each == mode), None),
         allow_live=live,
-        tools=named_tools(options),
+        tools=named_tools(None if project is None else project.config),
     )
     _print(options, tape, verified)
     return verified.exit_code

@@ -19,6 +19,7 @@ from flakestorm.engine.runner import Judged, Runner, baselines_of
 from flakestorm.engine.score import Gate, assemble
 from flakestorm.errors import AgentUnreachable
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.redact import Redactor
 from flakestorm.version import __version__
 
 __all__ = ["Campaign"]
@@ -53,6 +54,10 @@ class Campaign:
     _notes: list[str] = field(default_factory=list)
     _started_s: float = 0.0
     _started_at: str = ""
+    _redactor: Redactor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._redactor = self.runner.redaction()
 
     async def execute(self) -> None:
         """Start the agent, make every run, then the control runs that failures call for.
@@ -161,7 +166,7 @@ class Campaign:
             runs=judgement.runs,
             scenarios=judgement.scenarios,
             invariants=judgement.invariants,
-            prompts=self.plan.prompts,
+            prompts=tuple(map(self._redactor.hidden, self.plan.prompts)),
             notes=judgement.notes,
             interrupted=interrupted,
             config=self.config,
@@ -177,6 +182,7 @@ class Campaign:
 
     def note(self, text: str) -> None:
         """Something a reader of the report must know."""
+        text = self._redactor.hidden(text)
         self._notes.append(text)
         self.listener(Note(text))
 

@@ -23,6 +23,7 @@ from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.redact import SECRET
 from flakestorm.tape.tools import calls_of, tool_results_of
 
 __all__ = ["take_over", "view_of"]
@@ -39,6 +40,7 @@ def take_over(
     agent: str = "",
     visible: Sequence[str] = (),
     elsewhere: bool = False,
+    hidden: Callable[[str], str] = str,
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
@@ -52,6 +54,7 @@ def take_over(
         agent: the agent in a few words, as `Report.agent` has it.
         visible: as in `RunView`.
         elsewhere: as in `Runner`.
+        hidden: takes secrets out of a prompt, as it was done for the report.
 
     Raises:
         Misuse: the report is of another agent or of another plan: other scenarios, or other prompts.
@@ -64,8 +67,9 @@ def take_over(
     made = {(run.scenario, run.prompt, run.trial): run for run in report.runs}
     plan = _extended(plan, made, exchanges_of)
     planned = [(s.name, Schedule.of(s).lines) for s in plan.scenarios]
+    prompts = tuple(map(hidden, plan.prompts))
     reported = [(info.name, info.faults) for info in report.scenarios]
-    if reported != planned or report.prompts != plan.prompts:
+    if reported != planned or report.prompts != prompts:
         changed = "scenarios" if reported != planned else "prompts"
         raise Misuse(
             f"the report to resume is of another plan: its {changed} are not those of the config; "
@@ -121,8 +125,10 @@ def _extended(
 
 
 def _opinions(trial: Trial, run: RunResult, report: Report) -> dict[str, Verdict]:
-    """What a model said about this run, or measured. It is kept, because it could not be worked out from the tape."""
-    asked = {str(i.id) for i in trial.invariants if i.type in asked_of_model or measured_by(i)}
+    """What is not worked out again: a model's opinions and measures, and, where the agent said a secret, which is not
+    kept, all."""
+    told = SECRET in run.output or SECRET in run.input or SECRET in (run.error or "")
+    asked = {str(i.id) for i in trial.invariants if told or i.type in asked_of_model or measured_by(i)}
     return {
         cell.invariant: Verdict(cell.verdict, cell.reason)
         for cell in report.cells

@@ -32,6 +32,8 @@ from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, Line, RequestAgent, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.cleaning import cleaned
+from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
 __all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within", "refused"]
@@ -97,6 +99,8 @@ class Runner:
         adviser: the model that invariants of type `judge` ask.
         embedders: what measures likeness in meaning, by the word that `Invariant.measure` has for it.
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
+        redaction: gives what takes secrets out of a run's tape and report; all runs share a key, so that equal secrets
+            are equal on all of their tapes.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
         budget: is asked before each run; once it refuses, no more are started.
@@ -127,6 +131,7 @@ class Runner:
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
     reviewed: Callable[[Judged], Judged] = lambda judged: judged
     sites: bool = False
+    redaction: Callable[[], Redactor] = Redactor
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -177,13 +182,14 @@ class Runner:
         stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
         given = trial.text if stage is None else stage.given(trial.text)
         path = self.world.tape_path(trial.run)
-        clock = Clock(self.world.monotonic, skips=self.world.skips)
+        clock, redactor = Clock(self.world.monotonic, skips=self.world.skips), self.redaction()
         recorder = Recorder(
             path,
             clock=clock.now,
             ledger=ledger,
             header=self._header(trial, given),
             reached=None if self.boundary.draws is None else lambda at_ms: line.reach(at_ms),
+            redactor=redactor,
         )
 
         def stages() -> Interceptor:
@@ -244,7 +250,7 @@ class Runner:
             mutation=_info(trial, "sent"),
         )
         view = await self._advised(trial, self.viewed(trial, view))
-        found = self.reviewed(judged(trial, result, view, self.world))
+        found = _kept(self.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=_sites(recorder)) if self.sites else found
 
     async def _ask(self, trial: Trial, given: str, line: Line) -> Answer:
@@ -327,6 +333,24 @@ def _info(trial: Trial, status: Literal["sent", "not applicable"]) -> MutationIn
     return None if m is None else MutationInfo(m.type, m.operator, m.original, m.kind, status, m.number)
 
 
+def _kept(judged: Judged, redactor: Redactor) -> Judged:
+    """What may go into reports: the agent was judged by what it really said, but secrets are not passed on."""
+    run, text = judged.run, redactor.text
+    clean = replace(
+        run,
+        input=text(run.input),
+        output=cleaned(run.output, redactor),
+        error=redactor.maybe(run.error),
+        fired=tuple(replace(each, detail=text(each.detail)) for each in run.fired),
+        masked=tuple(replace(each, detail=text(each.detail)) for each in run.masked),
+        reproduce=text(run.reproduce),
+        seen=tuple(map(text, run.seen)),
+        remarks=tuple(map(text, run.remarks)),
+    )
+    verdicts = tuple((each, replace(verdict, reason=text(verdict.reason))) for each, verdict in judged.verdicts)
+    return replace(judged, run=clean, verdicts=verdicts)
+
+
 def _later(make: Callable[[], Interceptor]) -> Interceptor:
     """The pipeline that is made when the first call comes, which may be never."""
     made: list[Interceptor] = []
@@ -394,6 +418,8 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     for judged in calm:
         if judged.run.error is None and judged.run.mutation is None:
             found.setdefault(judged.trial.prompt, judged.run.output)
+        if judged.run.error is None:
+            found.setdefault(judged.trial.prompt, judged.view.output)
     return found
 
 

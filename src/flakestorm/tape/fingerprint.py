@@ -32,6 +32,7 @@ __all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 
+_SECRET = re.compile(r"\[secret:[0-9a-f]{8}\]|%5Bsecret(?::|%3A)[0-9a-f]{8}%5D", re.IGNORECASE)
 _LISTS = 16  # how many are remembered, to go on from; an agent has few conversations at a time
 
 _SILENT = frozenset(
@@ -180,7 +181,7 @@ class Requests:
         pairs = [f"{key}={self._tokens.text(value, found, key)}" for key, value in parse_qsl(query, True)]
         fields = says_something(request.headers)
         lines = [f"{key}: {self._tokens.text(value, found, key)}" for key, value in fields]
-        credential = _credential(request.headers)
+        credential = " ".join((_credential(request.headers), *_SECRET.findall(query))).strip()
         hard = (request.kind, request.name, request.method, shown, credential)
         renamed = "\n".join((*hard, "&".join(pairs), *lines))
         canonical = "\n".join((*hard[:3], path, credential, query, *(f"{k}: {v}" for k, v in fields)))

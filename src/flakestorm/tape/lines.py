@@ -5,13 +5,16 @@ is `chain`, the SHA-256 of the previous line's chain value followed by the line 
 changed, moved, left out or added shows at the first line that disagrees. Whoever rewrites every line can seal a forged
 tape; the chain tells accidents and edits, it does not name authors.
 
-A body is a JSON string where it is UTF-8, else `{"base64": ...}`; both give back the exact bytes.
+What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
+as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear. Lane, wire,
+method and URL that were together before are `like`, the number of the first exchange that had them so, among those that
+said them. A member that has its usual value is left out. Every body gives back its exact bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from base64 import b64decode, b64encode
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, cast, get_args
 
@@ -21,13 +24,19 @@ from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.tape.model import End, Exchange, Recorded
+from flakestorm.tape.texts import Shelf, Text, Texts
 
-__all__ = ["START", "Said", "body_bytes", "body_value", "digest", "from_line", "open_seal", "seal", "to_line"]
+__all__ = ["FILE", "START", "Lines", "Read", "Said", "digest", "open_seal", "seal"]
+
+FILE = 2
+"""The number of the form that is written; older ones are read by way of `migrate`."""
 
 START = b""
 """What the first line is chained to."""
 
 _TAIL = len(b',"chain":""}') + 64
+_ADDRESS = ("lane", "wire", "method", "url")
+_BLOCKS = 512  # how many header blocks may be referred to
 
 
 def seal(content: Mapping[str, Any], previous: bytes) -> tuple[bytes, bytes]:
@@ -57,9 +66,13 @@ def open_seal(line: bytes, previous: bytes) -> tuple[dict[str, Any], bytes]:
     return content, expected.encode()
 
 
-def digest(exchanges: Iterable[Exchange], output: str) -> str:
-    """What was asked and said, as one hexadecimal SHA-256; see `Said`."""
-    said = Said()
+def digest(exchanges: Iterable[Exchange], output: str, *, form: int = FILE) -> str:
+    """What was asked and said, as one hexadecimal SHA-256; see `Said`.
+
+    Args:
+        form: the number of the file's form; the first one hashed requests in another way.
+    """
+    said = Said(form)
     for exchange in exchanges:
         said.add(exchange)
     return said.total(output)
@@ -73,14 +86,21 @@ class Said:
     same things were said have the same digest.
     """
 
-    __slots__ = ("_lanes",)
+    __slots__ = ("_form", "_lanes")
 
-    def __init__(self) -> None:
+    def __init__(self, form: int = FILE) -> None:
         self._lanes: dict[str, list[tuple[int, bytes]]] = {}
+        self._form = form
 
-    def add(self, exchange: Exchange) -> None:
-        """An exchange that has ended; in any order."""
-        reply, request = exchange.reply, exchange.body
+    def add(self, exchange: Exchange, request: bytes = b"") -> None:
+        """An exchange that has ended; in any order.
+
+        Args:
+            request: the SHA-256 of its request body, if known.
+        """
+        reply = exchange.reply
+        if not request:
+            request = exchange.body if self._form == 1 else hashlib.sha256(exchange.body).digest()
         asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
         said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
         answer = reply.body
@@ -100,57 +120,190 @@ class Said:
         return total.hexdigest()
 
 
-def to_line(exchange: Exchange) -> dict[str, Any]:
-    """An exchange as a JSON object."""
-    site, world, faults = exchange.site, exchange.world, exchange.faults
-    line = {
-        "n": exchange.n,
-        "site": str(site),
-        "lane": exchange.lane,
-        "wire": exchange.wire,
-        "method": exchange.method,
-        "url": exchange.url,
-        "headers": exchange.headers,
-        "body": body_value(exchange.body),
-        "reply": _recorded(exchange.reply),
-        "world": None if world is None else _recorded(world),
-        "sent": exchange.sent,
-        "faults": [_fired(firing, site) for firing in faults] if faults else (),
-        "t_ms": exchange.t_ms,
-        "duration_ms": exchange.duration_ms,
-        "note": exchange.note,
-    }
-    if exchange.world_body is not None:
-        line["world_body"] = body_value(exchange.world_body)
-    return line
+class Lines:
+    """Makes the lines of one file, in their order."""
+
+    def __init__(self) -> None:
+        self._texts = Texts()
+        self._heads: OrderedDict[str, tuple[int, Headers]] = OrderedDict()
+        self._blocks = 0
+        self._addresses: dict[tuple[str, str, str, str], int] = {}
+
+    def line(self, exchange: Exchange) -> tuple[dict[str, Any], Text | None, bytes]:
+        """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
+        site, world, faults = exchange.site, exchange.world, exchange.faults
+        place = f"{exchange.lane} {exchange.url}"
+        body, text, said = self._texts.put(place, exchange.body, grows=True)
+        line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
+        address = exchange.lane, exchange.wire, exchange.method, exchange.url
+        if (like := self._addresses.get(address)) is not None:
+            line["like"] = like
+        else:
+            line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
+            if len(self._addresses) < _BLOCKS:
+                self._addresses[address] = len(self._addresses)
+        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers), body
+        line["reply"] = self._recorded(exchange.reply, exchange.url)
+        if world is not None:
+            line["world"] = self._recorded(world, exchange.url)
+        if exchange.world_body is not None:
+            line["world_body"] = self._texts.put(f"w {place}", exchange.world_body, grows=True)[0]
+        if exchange.sent != 1:
+            line["sent"] = exchange.sent
+        if faults:
+            line["faults"] = [_fired(firing, site) for firing in faults]
+        line["t_ms"], line["duration_ms"] = exchange.t_ms, exchange.duration_ms
+        if exchange.note:
+            line["note"] = exchange.note
+        return line, text, said
+
+    def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
+        line: dict[str, Any] = {"status": reply.status, "headers": self._headers(f"! {url}", reply.headers)}
+        if reply.reason and reply.reason != "OK":
+            line["reason"] = reply.reason
+        elif not reply.reason and reply.status == 200:
+            line["reason"] = ""
+        if reply.stream:
+            line["stream"] = True
+        chunks = reply.chunks
+        line["body"] = self._texts.put(f"! {url}", reply.body)[0]
+        if len(chunks) != 1:
+            line["sizes"] = [len(chunk) for chunk in chunks]
+        line["at_ms"] = reply.at_ms
+        if reply.end != "eof":
+            line["end"] = reply.end
+        if reply.error is not None:
+            line["error"] = reply.error
+        return line
+
+    def _headers(self, place: str, fields: Headers) -> Any:
+        last = self._heads.get(place)
+        if last is not None and last[0] > self._blocks - _BLOCKS:
+            number, before = last
+            if fields == before:
+                return {"as": number}
+            if len(fields) == len(before):
+                both = zip(fields, before, strict=True)
+                other = {str(at): new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
+                names = all(fields[int(at)][0] == before[int(at)][0] for at in other)
+                if names and len(other) < len(fields):
+                    return {"as": number, "but": other}
+        if not fields:
+            return fields
+        self._heads[place] = self._blocks, fields
+        self._heads.move_to_end(place)
+        if len(self._heads) > _BLOCKS:
+            self._heads.popitem(last=False)
+        self._blocks += 1
+        return fields
 
 
-def from_line(line: Mapping[str, Any]) -> Exchange:
-    """The inverse of `to_line`. Unknown members are ignored.
+class Read:
+    """Reads the lines of one file, asked in their order; the inverse of `Lines`. Unknown members are ignored."""
 
-    Raises:
-        ValueError: a member is missing or not of its type; the message names it.
-    """
-    site = Site.parse(_text(line, "site"))
-    world = line.get("world")
-    return Exchange(
-        site,
-        lane=_text(line, "lane"),
-        wire=_text(line, "wire"),
-        method=_text(line, "method"),
-        url=_text(line, "url"),
-        headers=_headers(line),
-        body=body_bytes(line.get("body")),
-        reply=_reply(line.get("reply")),
-        world=None if world is None else _reply(world),
-        world_body=None if line.get("world_body") is None else body_bytes(line["world_body"]),
-        sent=_whole(line, "sent"),
-        faults=tuple(_firing(site, fault) for fault in _list(line, "faults")),
-        t_ms=_number(line.get("t_ms")),
-        duration_ms=_number(line.get("duration_ms")),
-        n=_whole(line, "n"),
-        note=_text(line, "note"),
-    )
+    def __init__(self) -> None:
+        self._shelf = Shelf()
+        self._blocks: OrderedDict[int, Headers] = OrderedDict()
+        self._count = 0
+        self._addresses: list[tuple[str, ...]] = []
+
+    def exchange(self, line: Mapping[str, Any]) -> Exchange:
+        """The exchange of a line.
+
+        Raises:
+            ValueError: a member is missing or not of its type; the message names it.
+        """
+        site = Site.parse(_text(line, "site"))
+        lane, wire, method, url = self._address(line)
+        headers = self._headers(line)
+        body: Any = self._shelf.get(line.get("body"))
+        reply = self._reply(line.get("reply"))
+        world = line.get("world")
+        heard = None if world is None else self._reply(world)
+        world_body: Any = None if line.get("world_body") is None else self._shelf.get(line["world_body"])
+        return Exchange(
+            site,
+            lane=lane,
+            wire=wire,
+            method=method,
+            url=url,
+            headers=headers,
+            body=body,
+            reply=reply,
+            world=heard,
+            world_body=world_body,
+            sent=_whole(line, "sent", 1),
+            faults=tuple(_firing(site, fault) for fault in _list(line, "faults", [])),
+            t_ms=_number(line.get("t_ms")),
+            duration_ms=_number(line.get("duration_ms")),
+            n=_whole(line, "n"),
+            note=_text(line, "note", ""),
+        )
+
+    def _address(self, line: Mapping[str, Any]) -> tuple[str, ...]:
+        if "like" in line:
+            if (number := _whole(line, "like")) >= len(self._addresses):
+                raise ValueError(f"'like' names address {number}, which is not there")
+            return self._addresses[number]
+        address = tuple(_text(line, name, "") for name in _ADDRESS)
+        if len(self._addresses) < _BLOCKS:
+            self._addresses.append(address)
+        return address
+
+    def _reply(self, line: Any) -> Recorded:
+        if not isinstance(line, dict):
+            raise ValueError("'reply' and 'world' must be objects")
+        end, error, status = _text(line, "end", "eof"), line.get("error"), _whole(line, "status")
+        if end not in get_args(End) or not (error is None or isinstance(error, str)):
+            raise ValueError(f"'end' and 'error' cannot be {end!r} and {error!r}")
+        headers, body = self._headers(line), self._shelf.get(line.get("body"))
+        return Recorded(
+            status=status,
+            headers=headers,
+            reason=_text(line, "reason", "OK" if status == 200 else ""),
+            chunks=_chunks(body.data() if isinstance(body, Text) else body, line),
+            at_ms=[_number(at) for at in _list(line, "at_ms")],
+            stream=line.get("stream") is True,
+            end=cast(End, end),
+            error=error,
+        )
+
+    def _headers(self, line: Mapping[str, Any]) -> Headers:
+        value = line.get("headers")
+        if isinstance(value, dict):
+            block, but = self._blocks.get(cast(int, value.get("as"))), value.get("but", {})
+            if block is None or not isinstance(but, dict):
+                raise ValueError(f"'headers' are those of block {value.get('as')!r}, which is not there")
+            fields = list(block)
+            for at, new in but.items():
+                if not (at.isdecimal() and int(at) < len(fields) and isinstance(new, str)):
+                    raise ValueError(f"'headers' change a field {at!r} that is not there")
+                fields[int(at)] = fields[int(at)][0], new
+            return tuple(fields)
+        pairs = [tuple(pair) if isinstance(pair, list) else () for pair in _list(line, "headers")]
+        if not all(len(pair) == 2 and all(isinstance(part, str) for part in pair) for pair in pairs):
+            raise ValueError("'headers' must be pairs of strings")
+        fields_of = cast(Headers, tuple(pairs))
+        if fields_of:
+            self._blocks[self._count] = fields_of
+            self._count += 1
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return fields_of
+
+
+def _chunks(body: bytes, line: Mapping[str, Any]) -> list[bytes]:
+    if "sizes" not in line:
+        return [body]
+    chunks, at = [], 0
+    for size in _list(line, "sizes"):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise ValueError("'sizes' must hold whole numbers")
+        chunks.append(body[at : at + size])
+        at += size
+    if at != len(body):
+        raise ValueError(f"'sizes' add up to {at} bytes, and the body has {len(body)}")
+    return chunks
 
 
 def _sayable(value: Any) -> Any:
@@ -160,38 +313,6 @@ def _sayable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _sayable(part) for name, part in value.items()}
     return [_sayable(part) for part in value] if isinstance(value, (list, tuple)) else value
-
-
-def _recorded(reply: Recorded) -> dict[str, Any]:
-    chunks = reply.chunks
-    return {
-        "status": reply.status,
-        "reason": reply.reason,
-        "headers": reply.headers,
-        "stream": reply.stream,
-        "chunks": (body_value(chunks[0]),) if len(chunks) == 1 else [body_value(chunk) for chunk in chunks],
-        "at_ms": reply.at_ms,
-        "end": reply.end,
-        "error": reply.error,
-    }
-
-
-def _reply(line: Any) -> Recorded:
-    if not isinstance(line, dict):
-        raise ValueError("'reply' and 'world' must be objects")
-    end, error = _text(line, "end"), line.get("error")
-    if end not in get_args(End) or not (error is None or isinstance(error, str)):
-        raise ValueError(f"'end' and 'error' cannot be {end!r} and {error!r}")
-    return Recorded(
-        status=_whole(line, "status"),
-        headers=_headers(line),
-        reason=_text(line, "reason"),
-        chunks=[body_bytes(chunk) for chunk in _list(line, "chunks")],
-        at_ms=[_number(at) for at in _list(line, "at_ms")],
-        stream=line.get("stream") is True,
-        end=cast(End, end),
-        error=error,
-    )
 
 
 def _fired(firing: Firing, here: Site) -> dict[str, Any]:
@@ -209,42 +330,20 @@ def _firing(here: Site, line: Any) -> Firing:
     return Firing(site, _text(line, "mode"), cast(Family, family), _text(line, "detail"), _whole(line, "fault"), via)
 
 
-def body_value(data: bytes) -> str | dict[str, str]:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(data).decode()}
-
-
-def body_bytes(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, dict) and isinstance(value.get("base64"), str):
-        return b64decode(value["base64"], validate=True)
-    raise ValueError("a body must be a string or {'base64': ...}")
-
-
-def _headers(line: Mapping[str, Any]) -> Headers:
-    pairs = [tuple(pair) if isinstance(pair, list) else () for pair in _list(line, "headers")]
-    if not all(len(pair) == 2 and all(isinstance(part, str) for part in pair) for pair in pairs):
-        raise ValueError("'headers' must be pairs of strings")
-    return cast(Headers, tuple(pairs))
-
-
-def _list(line: Mapping[str, Any], name: str) -> list[Any]:
-    if not isinstance(value := line.get(name), list):
+def _list(line: Mapping[str, Any], name: str, usual: list[Any] | None = None) -> list[Any]:
+    if not isinstance(value := line.get(name, usual), list):
         raise ValueError(f"{name!r} must be a list")
     return value
 
 
-def _text(line: Mapping[str, Any], name: str) -> str:
-    if not isinstance(value := line.get(name), str):
+def _text(line: Mapping[str, Any], name: str, usual: str | None = None) -> str:
+    if not isinstance(value := line.get(name, usual), str):
         raise ValueError(f"{name!r} must be a string")
     return value
 
 
-def _whole(line: Mapping[str, Any], name: str) -> int:
-    if not isinstance(value := line.get(name), int) or isinstance(value, bool) or value < 0:
+def _whole(line: Mapping[str, Any], name: str, usual: int | None = None) -> int:
+    if not isinstance(value := line.get(name, usual), int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{name!r} must be a whole number")
     return value
 

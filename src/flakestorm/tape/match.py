@@ -31,6 +31,8 @@ MODES: tuple[Mode, ...] = ("renamed", "strict", "scored")
 Outcome = Literal["exact", "renamed", "tolerated", "reordered", "diverged", "extra"]
 """What became of a request. `reordered` was answered, but not in the recorded order; the last two were not."""
 
+_PLACEHOLDER = re.compile(rb"(\[secret:[0-9a-f]{8}\])")
+_MANY_HIDDEN = 100  # placeholders in one text
 _TRIES = 1000  # of entries with the same fingerprint, whose tokens may still disagree
 
 
@@ -118,6 +120,14 @@ class Matcher:
             if name != token:
                 changes.append((begin, end, name))
         return changes
+
+    def hidden(self, entry: Entry, request: Request) -> Iterator[tuple[bytes, bytes]]:
+        """What stands in a request where the entry nearest to it has a placeholder: (placeholder, text) pairs."""
+        here = dict(self._requests.read(request).parts)
+        for name, group in entry.asked.parts:
+            for old, new in zip(group, here.get(name, ()), strict=False):
+                if old is not new and b"[secret:" in old.raw:
+                    yield from _uncovered(old.raw, new.raw)
 
     def same(self, recorded: str, present: str) -> bool:
         """Whether two outputs say the same, volatile tokens renamed as in the run's requests."""
@@ -281,6 +291,21 @@ class _Names:
         """From now on, these stand for one another."""
         self._new.update(pairs)
         self._old.update((new, old) for old, new in pairs.items())
+
+
+def _uncovered(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The placeholders of a text, each with what another one has in its place, where all around them is equal."""
+    pieces = _PLACEHOLDER.split(old)
+    if len(pieces) > 2 * _MANY_HIDDEN or not (new.startswith(pieces[0]) and new.endswith(pieces[-1])):
+        return
+    at, last = len(pieces[0]), len(new) - len(pieces[-1])
+    for number in range(1, len(pieces), 2):
+        stands, after = pieces[number : number + 2]
+        over = last if number == len(pieces) - 2 else new.find(after, at, last)
+        if over < at:
+            return
+        yield stands, new[at:over]
+        at = over + len(after)
 
 
 def _rpc(old: Asked, new: Asked) -> dict[str, str]:

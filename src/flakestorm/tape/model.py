@@ -7,15 +7,17 @@ recording stays cheap and a better decoder improves old tapes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Kind, Site
+from flakestorm.tape.texts import Text
 
 __all__ = ["FORMAT", "End", "Exchange", "Recorded"]
 
 FORMAT = "flakestorm-tape/1"
+"""The public form of a tape (`flakestorm tapes show --format json`); the number of the file's own is `lines.FILE`."""
 
 End = Literal["eof", "client left", "broken"]
 
@@ -101,3 +103,18 @@ class Exchange:
     @property
     def name(self) -> str:
         return self.site.name
+
+
+def _made_when_asked_for(name: str) -> None:
+    """Let this field hold a `Text` too, and give its bytes: a long conversation repeats itself in every request."""
+    slot: Any = vars(Exchange)[name]
+
+    def get(self: Exchange) -> bytes | None:
+        value: Any = slot.__get__(self)
+        return value.data() if isinstance(value, Text) else value
+
+    setattr(Exchange, name, property(get, slot.__set__))
+
+
+_made_when_asked_for("body")
+_made_when_asked_for("world_body")

@@ -17,12 +17,11 @@ from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import CallFailed, Misuse
-from flakestorm.tape import redact
-from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.match import Entry, Match, Matcher
 from flakestorm.tape.serving import failure, served
+from flakestorm.tape.telling import Telling
 
-__all__ = ["MISMATCH", "Played", "Player", "as_recorded"]
+__all__ = ["MISMATCH", "Played", "Player"]
 
 MISMATCH = "tape_mismatch"
 """The type of the error that an agent gets where the tape has no answer. Its status, 400, is one no SDK retries."""
@@ -59,11 +58,6 @@ class Played:
         return f"{self.site} {outcome}{told}"
 
 
-def as_recorded(call: Call) -> Request:
-    """A call as a tape tells it: without its secrets."""
-    return Request(call.kind, call.name, call.method, redact.url(call.url), redact.headers(call.headers), call.body)
-
-
 class Player:
     """Plays a tape to the calls of one run. `played` holds every request, in order of arrival.
 
@@ -73,7 +67,7 @@ class Player:
         until: the recorded exchange from which on nothing is played: its request, and all later ones that no earlier
             exchange answers, are for `then`.
         then: the stage that has those; the world where None.
-        tell: says a call as the tape would.
+        telling: says a call as the tape would; by default as one without a key does.
     """
 
     def __init__(
@@ -83,9 +77,10 @@ class Player:
         allow_live: bool = False,
         until: Site | None = None,
         then: Interceptor | None = None,
-        tell: Callable[[Call], Request] = as_recorded,
+        telling: Telling | None = None,
     ) -> None:
-        self._matcher, self._live, self._then, self._tell = matcher, allow_live, then, tell
+        self._matcher, self._live, self._then = matcher, allow_live, then
+        self._telling = telling or Telling()
         self._lock = threading.Lock()  # an agent's threads share it
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
@@ -111,7 +106,7 @@ class Player:
             if call.upload is not None:
                 match = Match("diverged", None, ("its body is streamed by the agent, so it is not known here",))
             else:
-                match = self._matcher.match(self._tell(call), call.lane)
+                match = self._match(call)
             if self._is_beyond(match):
                 self.forked = self.forked or call.site
                 return call if self._then is None else self._then(call)
@@ -121,6 +116,14 @@ class Player:
             if match.outcome in ("diverged", "extra"):
                 return call if self._live else _answer(_refusal(call, f"flakestorm replay: {played}"))
             return _answer(self._reply(match))
+
+    def _match(self, call: Call) -> Match:
+        telling, matcher = self._telling, self._matcher
+        match = matcher.match(request := telling.told(call), call.lane)
+        if match.outcome != "diverged" or match.entry is None:
+            return match
+        learned = telling.recognised(matcher.hidden(match.entry, request))
+        return matcher.match(telling.told(call), call.lane) if learned else match
 
     def _is_beyond(self, match: Match) -> bool:
         """Whether a call is no longer one of those that are played."""
@@ -137,7 +140,7 @@ class Player:
             self.recall(heard_ms)
         if entry is None or not entry.reply.status:
             return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
-        reply = served(entry.reply, self._matcher.heard, match.rpc)
+        reply = served(self._telling.heard(entry.reply), self._matcher.heard, match.rpc)
         self._matcher.lanes.begin()
         return reply.pipe(_Under(self._matcher, self._lock))
 

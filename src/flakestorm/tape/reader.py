@@ -7,7 +7,7 @@ are checked for type. What does not fit raises `TapeDamaged` with the file and l
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,18 @@ from typing import Any
 
 import orjson
 
-from flakestorm.errors import TapeDamaged
+from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.tape.document import document
-from flakestorm.tape.lines import START, body_bytes, digest, from_line, open_seal
+from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
+from flakestorm.tape.lines import FILE, START, Read, digest, open_seal
+from flakestorm.tape.migrate import STEPS, migrated
 from flakestorm.tape.model import FORMAT, Exchange
+from flakestorm.tape.redact import Redactor
+from flakestorm.tape.texts import from_json
 
 __all__ = ["MAX_LINE_BYTES", "Footer", "Tape", "describe"]
 
-MAX_LINE_BYTES = 256 * 2**20
-"""The longest line that is read: three bodies of 64 MB fit, even in base64."""
-
+_PATTERNS = 1000  # that a tape may have been recorded with
 _FORMAT = re.compile(r"flakestorm-tape/(\d{1,9})")
 
 
@@ -55,6 +57,8 @@ class Tape:
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         self.path, self.header = path, header
+        self.form = _form(header)
+        """The number of the file's form."""
         self._footer: Footer | None = None
         self._read = False
 
@@ -74,10 +78,13 @@ class Tape:
     def __iter__(self) -> Iterator[Exchange]:
         """The exchanges in the order they ended, read one at a time.
 
+        A long request body is put together when it is asked for, so a list of them takes no more memory than the file.
+
         Raises:
             TapeDamaged: on reaching a line that cannot be read; the exchanges before it have been given.
         """
         footer: Footer | None = None
+        read = Read()
         for line, content in _lines(self.path):
             if line == 1:
                 continue
@@ -87,7 +94,7 @@ class Tape:
                 if "digest" in content:
                     footer = _footer(content)
                 else:
-                    yield from_line(content)
+                    yield read.exchange(migrated(content, self.form))
             except ValueError as error:
                 raise TapeDamaged(f"{self.path}:{line}: this line cannot be read: {error}") from error
         self._footer, self._read = footer, True
@@ -113,6 +120,30 @@ class Tape:
         return self._footer
 
     @property
+    def key(self) -> str | None:
+        """What the tape's placeholders are made with; None for a tape that has none."""
+        value = self.header.get("key")
+        return value if isinstance(value, str) else None
+
+    def redactor(self, *, known: Iterable[str] | None = None, patterns: Iterable[str] = ()) -> Redactor:
+        """What makes live calls comparable with this tape's: the same secrets become the same placeholders.
+
+        Args:
+            known: as for `Redactor`.
+            patterns: as for `Redactor`, besides those that it was recorded with.
+
+        Raises:
+            TapeDamaged: the tape's own patterns cannot be used.
+        """
+        own = self.header.get("redact", [])
+        if not isinstance(own, list) or len(own) > _PATTERNS or not all(isinstance(entry, str) for entry in own):
+            raise TapeDamaged(f"{self.path}:1: 'redact' must be a list of up to {_PATTERNS} strings")
+        try:
+            return Redactor(self.key, known=known, patterns=dict.fromkeys((*own, *patterns)))
+        except Misuse as error:
+            raise TapeDamaged(f"{self.path}:1: {error}") from error
+
+    @property
     def complete(self) -> bool:
         """Whether the recording was finished. An incomplete tape reads fine, as far as it goes."""
         return self.footer is not None
@@ -136,7 +167,7 @@ class Tape:
                 f"{self.path} is cut short: it has no footer, because the recording was interrupted or the end is "
                 f"missing; {_intact(len(exchanges))}"
             )
-        if digest(exchanges, footer.output) != footer.digest:
+        if digest(exchanges, footer.output, form=self.form) != footer.digest:
             raise TapeDamaged(f"{self.path}: the exchanges are not those its digest was made of; it was edited")
 
 
@@ -166,8 +197,8 @@ def _lines(path: Path) -> Generator[tuple[int, dict[str, Any]], None, None]:
     """Line numbers (from 1) and contents, their seals checked."""
     number, chain = 0, START
     try:
-        with path.open("rb") as file:
-            while line := file.readline(MAX_LINE_BYTES + 1):
+        with closing(lines_of(path, MAX_LINE_BYTES)) as lines:
+            for line in lines:
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise TapeDamaged(f"{path}:{number}: the line is longer than {MAX_LINE_BYTES} bytes")
@@ -185,7 +216,7 @@ def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDam
         found = _FORMAT.search(line[:1000].decode("utf-8", "replace"))
         if found is None:
             return TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
-        if found[0] != FORMAT:
+        if int(found[1]) != FILE and int(found[1]) not in STEPS:
             return _too_new(path, found[0])
     if not line.endswith(b"\n"):
         return TapeDamaged(f"{path}:{number}: the tape is cut short in the middle of a line; {_intact(number - 2)}")
@@ -195,22 +226,29 @@ def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDam
 
 def _header(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     kind = content.get("format")
-    if not isinstance(kind, str) or not (found := _FORMAT.fullmatch(kind)):
+    if not isinstance(kind, str) or not _FORMAT.fullmatch(kind):
         raise TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
-    if found[0] != FORMAT:
+    if _form(content) != FILE and _form(content) not in STEPS:
         raise _too_new(path, kind)
     return content
+
+
+def _form(header: Mapping[str, Any]) -> int:
+    found = _FORMAT.fullmatch(str(header.get("format")))
+    return int(found[1]) if found else 0
 
 
 def _footer(content: dict[str, Any]) -> Footer:
     output, error, value = content.get("output"), content.get("error"), content["digest"]
     if not isinstance(output, str) or not isinstance(value, str) or not (error is None or isinstance(error, str)):
         raise ValueError("the footer's 'output', 'error' and 'digest' must be strings")
-    return Footer(output, error, value, body_bytes(content["stdin"]) if "stdin" in content else None)
+    return Footer(output, error, value, from_json(content["stdin"]) if "stdin" in content else None)
 
 
 def _too_new(path: Path, kind: str) -> TapeDamaged:
-    return TapeDamaged(f"{path} is a {kind}, and this version reads {FORMAT}; upgrade flakestorm to read it")
+    return TapeDamaged(
+        f"{path} is a {kind}, and this version reads flakestorm-tape/1 to {FILE}; upgrade flakestorm to read it"
+    )
 
 
 def _intact(count: int) -> str:

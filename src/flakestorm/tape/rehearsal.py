@@ -12,24 +12,29 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.errors import CallFailed
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.telling import Telling
 
 __all__ = ["rehearsal"]
 
 
-def rehearsal(exchanges: Iterable[Exchange], recall: Callable[[float], None]) -> Interceptor:
+def rehearsal(
+    exchanges: Iterable[Exchange], recall: Callable[[float], None], telling: Telling | None = None
+) -> Interceptor:
     """A stage that answers each call with what was recorded at its site, and never asks the world.
 
     Args:
         exchanges: what was recorded.
         recall: is told when, in the recorded run, each reply began or failed to come, in milliseconds.
+        telling: puts the secrets that are known here back into replies.
     """
+    telling = telling or Telling()
     known = {exchange.site: exchange for exchange in exchanges}
 
     def stage(call: Call) -> Flow:
         exchange = None if call.site is None else known.get(call.site)
         if exchange is None:
             raise CallFailed("refused", f"nothing was recorded at {call.site}")
-        reply = exchange.reply
+        reply = telling.heard(exchange.reply)
         heard_ms = reply.heard_ms(exchange.t_ms + exchange.duration_ms)
         if heard_ms is not None:
             recall(heard_ms)

@@ -37,7 +37,7 @@ def find(folders: Iterable[Path]) -> list[Path]:
     """Every tape file in these folders and below, sorted within each; folders that do not exist hold none."""
     found: dict[Path, Path] = {}
     for folder in folders:
-        for path in sorted(folder.rglob("*.tape")):
+        for path in sorted((*folder.rglob("*.tape"), *folder.rglob("*.tape.zst"))):
             if path.is_file():
                 found.setdefault(path.resolve(), path)
     return list(found.values())

@@ -10,7 +10,6 @@ exchanges in flight.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import threading
@@ -25,13 +24,17 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError, TapeError
-from flakestorm.tape import redact
-from flakestorm.tape.lines import START, Said, body_value, digest, seal, to_line
-from flakestorm.tape.model import FORMAT, Exchange, Recorded
+from flakestorm.tape.cleaning import Cleaner, cleaned
+from flakestorm.tape.files import Growing
+from flakestorm.tape.lines import FILE, START, Lines, Said, seal
+from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.redact import Redactor, key_of
+from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
 
 __all__ = ["Recorder"]
 
+_AS_IT_IS = ("key", "redact")
 _TUNNEL = "what passed inside this tunnel was not seen"
 
 
@@ -45,6 +48,8 @@ class Recorder:
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
         reached: is told, before the agent is, at which millisecond of the run a reply began or failed to come.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
+        redactor: takes secrets out of what goes to the file; by default one that knows those of this process's
+            environment. The exchanges in memory hold the real bodies, for invariants to judge.
 
     Raises:
         TapeError: the file cannot be created.
@@ -59,18 +64,28 @@ class Recorder:
         header: Mapping[str, Any],
         keep: bool = True,
         reached: Callable[[float], None] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._reached = reached
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
-        self._said = None if keep else Said()
+        self._keep, self._said, self._lines = keep, Said(), Lines()
         self.count = 0
         self._open: dict[Site, _Open] = {}
         self._digest: str | None = None
+        self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
+        self._cleaner = Cleaner(self.redactor)
+        self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
+        if self.redactor.patterns:
+            self._header["redact"] = list(self.redactor.patterns.entries)
+        self._head = head = _cleaned(self._header, self.redactor)
         self._file = None if path is None else _File(path)
+        self._written = 0
+        self._known = self.redactor.version
+        self._late = False  # whether a secret was learned after lines were written that may hold it
         if self._file is not None:
-            self._file.append({"format": FORMAT, "version": __version__, **header})
+            self._file.append(head)
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -93,8 +108,8 @@ class Recorder:
             call.lane,
             call.wire,
             call.method,
-            redact.url(call.url),
-            redact.headers(call.headers),
+            self.redactor.url(call.url),
+            self.redactor.headers(call.headers),
             call.body,
             _unheard(),
             note=_TUNNEL if call.method == "CONNECT" else "",
@@ -104,7 +119,7 @@ class Recorder:
             exchange.t_ms = self.now_ms()
             exchange.n = self.count
             self.count += 1
-            if self._said is None:
+            if self._keep:
                 self._all.append(exchange)
             self._open[site] = at
         return at
@@ -151,9 +166,13 @@ class Recorder:
                 at.exchange.reply = _so_far(at.exchange.reply)
                 at.world = at.world and _so_far(at.world)
                 self.ended(at)
-            self._digest = digest(self._all, output) if self._said is None else self._said.total(output)
+            read = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
+            output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
+            late = self._late or self.redactor.version != self._known
+            if self._file is not None and (late or self._head != _cleaned(self._header, self.redactor)):
+                self._file, self._said = _without_late_secrets(self._file, self._header, self.redactor, self._said)
+            self._digest = self._said.total(output)
             if self._file is not None:
-                read = {} if stdin is None else {"stdin": body_value(stdin)}
                 self._file.append({"output": output, "error": error, "digest": self._digest, **read})
                 self._file.close()
 
@@ -171,14 +190,20 @@ class Recorder:
                 exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
             if exchange.faults and world is not None:
                 if at.said is not None:
-                    _heads(world, at.said)
+                    _heads(world, at.said, self.redactor)
                 exchange.world = world if _differ(world, exchange.reply) else None
             if at.call.upload is not None:
                 _keep_upload(exchange, at.call.upload)
-            if self._said is not None:
-                self._said.add(exchange)
+            clean = self._cleaner.exchange(exchange)
+            self._late = self._late or (self.redactor.version != self._known and self._written > 0)
+            self._known = self.redactor.version
+            self._written += 1
+            line, text, request = self._lines.line(clean)
+            self._said.add(clean, request)
             if self._file is not None:
-                self._file.append(to_line(exchange))
+                self._file.append(line)
+            if text is not None and clean.body is exchange.body:
+                exchange.body = cast(bytes, text)  # most of it is in the request before
 
     def reached(self, at_ms: float) -> None:
         """A reply began then, or failed to come."""
@@ -203,7 +228,7 @@ class _Open(Watching, Tap):
         self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
 
     def answered(self, reply: Reply) -> Reply:
-        _heads(self._into, reply)
+        _heads(self._into, reply, self._recorder.redactor)
         return reply.pipe(self)
 
     def failed(self, error: BaseException) -> None:
@@ -253,12 +278,12 @@ class _File:
     """A growing tape file. A full disk must not break the agent's calls, so failures wait for `close`."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._chain, self._failure = path, START, cast("OSError | None", None)
+        self.path, self._chain, self._failure = path, START, cast("OSError | None", None)
         with suppress(OSError):  # an old tape makes way: emptying it would make the file system wait for the disk
             if stat.S_ISREG(os.lstat(path).st_mode):
                 path.unlink()
         try:
-            self._raw: io.RawIOBase = path.open("wb", buffering=0)
+            self._raw = Growing(path)
         except OSError as error:
             raise TapeError(f"the tape {path} cannot be written: {error.strerror}") from error
 
@@ -267,23 +292,64 @@ class _File:
             return
         data, self._chain = seal(line, self._chain)
         try:
-            written = self._raw.write(data) or 0
-            while written < len(data):
-                written += self._raw.write(memoryview(data)[written:]) or 0
+            self._raw.append(data)
         except OSError as error:
             self._failure = error
 
+    def moved_to(self, other: _File) -> None:
+        """The other one, whole so far, takes this one's place."""
+        self._raw.close(finish=False)
+        other.path.replace(self.path)
+        other.path = self.path
+
     def close(self) -> None:
-        self._raw.close()
+        try:
+            self._raw.close(finish=self._failure is None)
+        except OSError as error:
+            self._failure = self._failure or error
         if self._failure is not None:
             raise TapeError(
-                f"the tape {self._path} is incomplete: {self._failure.strerror}; what was written before stays readable"
+                f"the tape {self.path} is incomplete: {self._failure.strerror}; what was written before stays readable"
             ) from self._failure
 
 
-def _heads(into: Recorded, reply: Reply) -> None:
+def _cleaned(header: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """The header without secrets; `input` is the agent's, who knows what is in it."""
+    return {name: value if name in _AS_IT_IS else _clean(value, redactor) for name, value in header.items()}
+
+
+def _clean(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return redactor.text(value)
+    if isinstance(value, Mapping):
+        return {name: _clean(part, redactor) for name, part in value.items()}
+    return [_clean(part, redactor) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _without_late_secrets(file: _File, header: Mapping[str, Any], redactor: Redactor, said: Said) -> tuple[_File, Said]:
+    """The same file, or one in its place where lines were written before a secret in them was known to be one."""
+    from flakestorm.tape.reader import Tape  # few runs come to this
+
+    try:
+        tape, cleaner = Tape.open(file.path), Cleaner(redactor)
+        if tape.header == _cleaned(tape.header, redactor) and all(cleaner.exchange(each) is each for each in tape):
+            return file, said
+        part, lines, said = _File(file.path.with_name(f".part-{file.path.name}")), Lines(), Said()
+        part.append(_cleaned(header, redactor))
+        cleaner = Cleaner(redactor)
+        for each in tape:
+            line, _, request = lines.line(clean := cleaner.exchange(each))
+            said.add(clean, request)
+            part.append(line)
+        file.moved_to(part)
+    except (TapeError, OSError) as error:
+        raise TapeError(f"secrets that were learned late are still on the tape {file.path}: {error}") from error
+    return part, said
+
+
+def _heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:
     into.status, into.reason, into.stream = reply.status, reply.reason, reply.streamed
-    into.headers = redact.headers(reply.headers)
+    into.headers = redactor.headers(reply.headers)
 
 
 def _unheard() -> Recorded:

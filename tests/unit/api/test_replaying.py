@@ -95,3 +95,50 @@ def test_a_damaged_tape_is_refused(tape) -> None:
     tape.write_bytes(b"".join([lines[0], lines[1].replace(b"Rome", b"Roma"), lines[2]]))
     with pytest.raises(TapeDamaged, match="edited"):
         load_tape(tape)
+
+
+def keyed(up: Upstream, key: str, told: str = "it"):
+    def answer(text: str) -> str:
+        said = httpx.post(f"{up.url}/search", json={"q": f"{told} of {text}"}, headers={"x-api-key": key})
+        return f"{text}: {said.text}"
+
+    return answer
+
+
+def test_the_key_of_the_recording_answers_and_no_other(up, tmp_path) -> None:
+    up.reply("/search", document({"echo": "planted-key-1", "note": "planted-note-2"}))
+    path = tmp_path / "k.tape"
+    with flakestorm.record(path, input="planted-key-1", redact=["planted-note-[0-9]"]) as recording:
+        recording.output = keyed(up, "planted-key-1")("planted-key-1")
+    assert b"planted-key-1" not in path.read_bytes()
+    assert b"planted-note-2" not in path.read_bytes()
+    given: list[str] = []
+
+    def again(text: str) -> str:
+        given.append(text)
+        return keyed(up, "planted-key-1")("planted-key-1")
+
+    said = replay(path, again)
+    [stands] = given  # nothing knew the key before the first request had it
+    assert stands.startswith("[secret:")
+    assert "planted-key-1" in said
+    assert "planted-note" not in said
+    with pytest.raises(TapeMismatch, match="the credential is another one"):
+        replay(path, lambda text: keyed(up, "planted-key-3")("planted-key-1"))
+    with pytest.raises(TapeMismatch, match="diverged"):
+        replay(path, lambda text: keyed(up, "planted-key-1")("planted-key-3"))
+
+
+def test_what_the_environment_knows_is_given_back(up, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "planted-key-1")
+    path = tmp_path / "k.tape"
+    with flakestorm.record(path, input="planted-key-1") as recording:
+        recording.output = keyed(up, "planted-key-1")("planted-key-1")
+    assert replay(path, keyed(up, "planted-key-1")).startswith("planted-key-1: ")
+
+
+def test_a_tape_of_the_first_form_replays_with_any_key(up, tmp_path) -> None:
+    sample = Path(__file__).parent.parent / "tape" / "samples" / "form-1.tape"
+    loaded = load_tape(sample)
+    assert len(loaded.matcher.entries) == 3
+    assert loaded.digest != loaded.footer.digest

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from flakestorm.cli.options import Globals
-from flakestorm.cli.record import named_tools
+from flakestorm.cli.record import config_of, named_tools
 from flakestorm.tape.reader import Tape
 from unit_cli import run
 
@@ -48,9 +48,9 @@ def test_an_agent_that_fails_is_exit_code_1(here: Path, capfd: pytest.CaptureFix
 
 
 def test_tools_are_named_by_the_config_where_there_is_one(here: Path) -> None:
-    assert named_tools(Globals()) == ()
+    assert named_tools(config_of(Globals())) == ()
     (here / "flakestorm.yaml").write_text(CONFIG)
-    assert named_tools(Globals()) == (("search", "*/search"),)
+    assert named_tools(config_of(Globals())) == (("search", "*/search"),)
 
 
 def test_one_thing_is_recorded_at_a_time(capfd: pytest.CaptureFixture[str]) -> None:

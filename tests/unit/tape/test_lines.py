@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
-from flakestorm.tape.lines import START, digest, from_line, open_seal, seal, to_line
+from flakestorm.tape.lines import START, Lines, Read, digest, open_seal, seal
 from flakestorm.tape.model import Exchange, Recorded
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
@@ -56,6 +57,23 @@ def exchanges(draw: st.DrawFn) -> Exchange:
             note=text,
         )
     )
+
+
+def to_line(exchange: Exchange) -> dict[str, Any]:
+    return Lines().line(exchange)[0]
+
+
+def from_line(line: dict[str, Any]) -> Exchange:
+    return Read().exchange(line)
+
+
+@given(st.lists(exchanges(), max_size=5))
+def test_lines_that_refer_to_earlier_ones_read_back_byte_for_byte(run: list[Exchange]) -> None:
+    lines, read = Lines(), Read()
+    again = run + [replace(exchange, n=exchange.n + 1) for exchange in run]
+    for exchange in again:
+        line, _, _ = lines.line(exchange)
+        assert read.exchange(open_seal(seal(line, START)[0], START)[0]) == exchange
 
 
 @given(exchanges())
@@ -117,7 +135,12 @@ GOOD = to_line(Exchange(Site("tool", "search", 1), faults=(Firing(Site("tool", "
         ({"site": 3}, "'site' must be a string"),
         ({"url": None}, "'url' must be a string"),
         ({"headers": [["a"]]}, "'headers' must be pairs"),
-        ({"headers": {"a": "b"}}, "'headers' must be a list"),
+        ({"headers": "a"}, "'headers' must be a list"),
+        ({"like": 3}, "address 3, which is not there"),
+        ({"headers": {"as": 7}}, "block 7, which is not there"),
+        ({"body": {"of": 7, "parts": []}}, "refers to text 7, which is not there"),
+        ({"reply": {**GOOD["reply"], "sizes": [1]}}, "'sizes' add up to 1 bytes, and the body has 0"),
+        ({"reply": {**GOOD["reply"], "sizes": [-1]}}, "'sizes' must hold whole numbers"),
         ({"headers": ["ab"]}, "'headers' must be pairs"),
         ({"body": 7}, "a body must be"),
         ({"body": {"base64": "?"}}, "base64|padding"),

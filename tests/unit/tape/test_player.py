@@ -10,7 +10,8 @@ from flakestorm.core.site import Site, Sites
 from flakestorm.core.stream import read
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.player import MISMATCH, Player, as_recorded
+from flakestorm.tape.player import MISMATCH, Player
+from flakestorm.tape.telling import Telling
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 from replay_support import URL, chat, exchange, matcher, reply
@@ -117,7 +118,7 @@ def test_a_streamed_upload_is_not_taken_for_anything() -> None:
 
 
 def test_secrets_are_out_before_anything_is_compared() -> None:
-    told = as_recorded(Call("POST", "https://u:p@x.test/?api_key=0123456789", (("authorization", "Bearer sk-1"),)))
+    told = Telling().told(Call("POST", "https://u:p@x.test/?api_key=0123456789", (("authorization", "Bearer sk-1"),)))
     assert "sk-1" not in repr(told)
     assert "0123456789" not in repr(told)
 

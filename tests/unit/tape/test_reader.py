@@ -176,8 +176,8 @@ def test_any_bytes_are_a_tape_or_damaged(tmp_path_factory: pytest.TempPathFactor
         (b'{"interactions": []}\n', "its first line is not a tape's header"),
         (b'{"format":"flakestorm-tape/1","chain":"00"}\n', "edited or damaged at this line"),
         (
-            b'{"format":"flakestorm-tape/2","sealed":"otherwise"}\n',
-            "flakestorm-tape/2, .* reads flakestorm-tape/1; upgrade",
+            b'{"format":"flakestorm-tape/3","sealed":"otherwise"}\n',
+            "flakestorm-tape/3, .* reads flakestorm-tape/1 to 2; upgrade",
         ),
     ],
 )
@@ -243,3 +243,16 @@ def test_an_interrupted_tape_is_described_as_far_as_it_goes(tmp_path: Path) -> N
     described = describe(Tape.open(record(tmp_path / "r.tape", finish=False)))
     assert (described["complete"], described["output"], len(described["exchanges"])) == (False, "", 3)
     assert len(described["digest"]) == 64
+
+
+@pytest.mark.parametrize("entries", ["CUST", [1], ["x"] * 1001, ["("], ["$.a["]])
+def test_patterns_of_a_stranger_that_make_no_sense_are_damage(tmp_path: Path, entries: object) -> None:
+    tape = Tape.open(forge(tmp_path / "x", {"format": "flakestorm-tape/2", "key": "k", "redact": entries}))
+    with pytest.raises(TapeDamaged, match=r"x:1: .*redact"):
+        tape.redactor()
+
+
+def test_the_patterns_of_the_recording_are_used_again(tmp_path: Path) -> None:
+    header = {"format": "flakestorm-tape/2", "key": "k", "redact": ["CUST-[0-9]"]}
+    redactor = Tape.open(forge(tmp_path / "x", header)).redactor(known=(), patterns=["ORD-[0-9]"])
+    assert redactor.text("CUST-1 and ORD-2").count("[secret:") == 2

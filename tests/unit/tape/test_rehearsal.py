@@ -10,7 +10,9 @@ from flakestorm.core.site import Site
 from flakestorm.core.stream import pump
 from flakestorm.errors import CallFailed
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.redact import Redactor
 from flakestorm.tape.rehearsal import rehearsal
+from flakestorm.tape.telling import Telling
 
 SITE = Site("tool", "search", 1)
 
@@ -57,3 +59,11 @@ def test_a_reply_without_a_body_says_no_time() -> None:
 def test_what_was_not_recorded_never_goes_to_the_world() -> None:
     with pytest.raises(CallFailed, match="nothing was recorded at tool/search#2"):
         ask(Recorded(200), site=Site("tool", "search", 2))
+
+
+def test_a_secret_that_is_known_here_is_given_back() -> None:
+    redactor = Redactor("f" * 32, known=["planted-1"])
+    recorded = Recorded(200, chunks=[redactor.placeholder(b"planted-1")])
+    stage = rehearsal([Exchange(SITE, reply=recorded)], lambda _: None, Telling(redactor))
+    reply = drive(stage(Call("POST", "https://tools.test", site=SITE)), never, never)  # type: ignore[arg-type]
+    assert reply.body == b"planted-1"

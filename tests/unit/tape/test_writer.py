@@ -20,7 +20,7 @@ from flakestorm.errors import CallFailed, StageError, TapeError
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
-from flakestorm.tape.redact import REDACTED
+from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 from tape_support import Clock, Run
 
@@ -29,6 +29,10 @@ SAID = Reply(200, JSON, RESULTS, reason="OK")
 
 def faulty(*faults: ToolFault) -> Schedule:
     return Schedule.of(Chaos(tool_faults=list(faults)))
+
+
+def stands(run: Run, secret: str) -> str:
+    return run.recorder.redactor.placeholder(secret.encode()).decode()
 
 
 def only(run: Run) -> Exchange:
@@ -106,7 +110,7 @@ def test_what_a_fault_changed_is_kept_beside_what_the_world_said() -> None:
     assert (first.reply.body, first.sent) == (b'"gotcha"', 1)
     assert first.world is not None
     assert (first.world.body, first.world.status, first.world.end) == (RESULTS, 200, "eof")
-    assert dict(first.world.headers)["set-cookie"] == REDACTED
+    assert dict(first.world.headers)["set-cookie"] == f"id={stands(run, '12345678')}"
     assert (second.world, second.faults) == (None, ())
 
 
@@ -376,7 +380,7 @@ def test_the_file_grows_by_one_whole_line_per_exchange(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert sizes == [1, 2, 3]
     assert len(lines) == 4
-    assert {"format": "flakestorm-tape/1", "run": "r-1", "input": "to Oslo"}.items() <= lines[0].items()
+    assert {"format": "flakestorm-tape/2", "run": "r-1", "input": "to Oslo"}.items() <= lines[0].items()
     assert [line["site"] for line in lines[1:3]] == ["tool/search#1", "tool/search#2"]
     assert lines[3] == {"output": "done", "error": None, "digest": run.recorder.digest, "chain": lines[3]["chain"]}
 
@@ -486,7 +490,14 @@ def test_what_the_world_was_asked_is_kept_where_a_fault_changed_it(tmp_path: Pat
 
 def test_a_recorder_that_keeps_nothing_writes_the_same_tape(tmp_path: Path) -> None:
     def record(name: str, *, keep: bool) -> Recorder:
-        recorder = Recorder(tmp_path / name, clock=Clock(), ledger=Ledger(), header={"run": "r-1"}, keep=keep)
+        recorder = Recorder(
+            tmp_path / name,
+            clock=Clock(),
+            ledger=Ledger(),
+            header={"run": "r-1"},
+            keep=keep,
+            redactor=Redactor("0" * 32),
+        )
         stage = chain(recorder.outer, recorder.inner)
         for n in range(3):
             call = replace(tool_call(), lane=str(n % 2), body=b"%d" % n)

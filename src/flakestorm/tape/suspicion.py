@@ -1,0 +1,59 @@
+"""Whether a text may hold a secret at all: one pass over it, which tells most texts to hold none.
+
+The pass is RE2's, in linear time: about a microsecond for a short text, 15 for 10 KB. Importing it takes as long as
+looking for each needle in some hundred kilobytes, so that is how the first few are searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from flakestorm.tape.naming import NEEDLES
+from flakestorm.tape.shapes import SHAPES
+
+__all__ = ["suspicious"]
+
+_SOURCE = b"|".join((*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re.escape, NEEDLES), b'://[^/\\s"@]*@'))
+_NEEDLES = (*(needle for _, needle, _, _ in SHAPES), *NEEDLES)
+_USERINFO = re.compile(rb"://[^/\s\"@]*@")
+_FEW = 64 << 10
+
+
+class _Search:
+    """Searches by needle until it is worth importing RE2."""
+
+    def __init__(self) -> None:
+        self._left = _FEW
+        self._match: Callable[[bytes], Any] = self._each
+
+    def __call__(self, text: bytes) -> bool:
+        return bool(self._match(text))
+
+    def _each(self, text: bytes) -> Any:
+        self._left -= len(text)
+        if self._left < 0:
+            self._match = _search()
+            return self._match(text)
+        lower = text.lower()
+        return any(needle in lower for needle in _NEEDLES) or _USERINFO.search(text)
+
+
+suspicious: Callable[[bytes], bool] = _Search()
+"""Whether a text holds a needle of `shapes` or of `naming`, or what may be a URL with a password."""
+
+
+def _search() -> Callable[[bytes], Any]:
+    try:
+        import re2
+    except ImportError:
+        return re.compile(_SOURCE, re.IGNORECASE).search
+    options = re2.Options()
+    options.never_capture, options.case_sensitive, options.log_errors = True, False, False
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
+    search = re2.Set.SearchSet(options)
+    search.Add(_SOURCE)
+    search.Compile()
+    return search.Match  # type: ignore[no-any-return]

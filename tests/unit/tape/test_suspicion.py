@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from flakestorm.tape import suspicion
+from flakestorm.tape.shapes import SHAPES
+
+TEXTS = [*(shape[3].encode() for shape in SHAPES), b'"Api_Key": "x"', b"PASSWORD=x", b"https://a:b@c", b"token\\"]
+PLAIN = [b"", b'{"max_tokens": 5, "text": "a flight to Oslo"}', b"https://a.test/ann@b"]
+
+
+@pytest.mark.parametrize("re2", ["not yet", "there", "missing"])
+def test_what_may_hold_a_secret_is_looked_at(monkeypatch: pytest.MonkeyPatch, re2: str) -> None:
+    if re2 == "missing":
+        monkeypatch.setitem(sys.modules, "re2", None)
+    suspicious = suspicion._Search()
+    if re2 != "not yet":
+        assert not suspicious(b" " * 100_000)
+    assert all(suspicious(text) for text in TEXTS)
+    assert not any(suspicious(text) for text in PLAIN)
