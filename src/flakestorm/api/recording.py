@@ -17,6 +17,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.core.site import Sites
 from flakestorm.errors import TapeError
+from flakestorm.tape.lanes import CONNECTIONS
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.tape.writer import Recorder
@@ -119,7 +120,7 @@ def record_command(
     clock = Clock(time.perf_counter, skips=False)
     drawing = Drawing(fresh())
     command = {"argv": list(argv), "cwd": str(Path.cwd())}
-    header = {"run": path.stem, "command": command, "draws": drawing.draws.header, **moment()}
+    header = {"run": path.stem, "command": command, "lanes": CONNECTIONS, "draws": drawing.draws.header, **moment()}
     recorder = Recorder(
         path,
         clock=clock.now,

@@ -20,6 +20,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
+from flakestorm.tape.lanes import CONNECTIONS
 from flakestorm.tape.lines import FILE, Said, digest
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
@@ -101,7 +102,8 @@ def load_tape(
             other = other or clean is not exchange
             yield clean
 
-    matcher = Matcher(read(), mode=mode, spans=(recorded, present))
+    threads = tape.header.get("lanes") != CONNECTIONS
+    matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
     footer = tape.footer
     if footer is None:
         raise TapeDamaged(f"{path} is cut short: it has no footer, so the recording was interrupted or its end is gone")

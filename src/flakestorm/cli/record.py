@@ -81,6 +81,7 @@ def _agent(options: Globals, text: str, path: Path) -> int:
     from flakestorm.api.asking import ask
     from flakestorm.api.recording import folder_for, moment
     from flakestorm.boundary.draws import fresh
+    from flakestorm.tape.lanes import CONNECTIONS
 
     folder_for(path)
     project = load(options.config_path)
@@ -88,6 +89,8 @@ def _agent(options: Globals, text: str, path: Path) -> int:
         "command": {"config": str(options.config_path.absolute())},
         "utc_offset_s": moment()["utc_offset_s"],
     }
+    if project.config.agent.type in ("http", "command"):
+        facts["lanes"] = CONNECTIONS
     run = ask(project, text, path, Options(seed=options.seed), facts=facts, draws=fresh())
     click.echo(run.output or "", nl=bool(run.output))
     _tell(options, sum(run.calls.values()), path)

@@ -3,9 +3,10 @@
 A lane is one concurrent thread of the agent. Lanes are numbered by first arrival, so two runs may number the same ones
 differently: a lane of the replay is bound to a recorded one by the first call that is matched on it.
 
-Order is judged within a pair of lanes. Where neither run ever had two calls under way at once, and no recorded lane was
-come back to (a client that opens a connection for each call makes a lane of each), there is one thread whatever the
-lanes say, and its whole order counts.
+Order is judged within a pair of lanes, if a lane is a thread. Seen from outside the agent it is a connection, and a
+pool lends one connection to many threads: then an order within it means nothing once two calls were under way at once.
+Where neither run ever had two calls under way at once, and no recorded lane was come back to (a client that opens a
+connection for each call makes a lane of each), there is one thread whatever the lanes say, and its whole order counts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["Lanes", "Placed"]
+__all__ = ["CONNECTIONS", "Lanes", "Placed"]
+
+CONNECTIONS = "connections"
+"""What the first line of a tape says under `lanes` where they are connections."""
 
 
 class Placed(Protocol):
@@ -30,9 +34,11 @@ class Lanes:
 
     Args:
         entries: what was recorded, in order of arrival.
+        threads: whether a lane is a thread or task of the agent; else it is a connection.
     """
 
-    def __init__(self, entries: Sequence[Placed]) -> None:
+    def __init__(self, entries: Sequence[Placed], *, threads: bool = True) -> None:
+        self._threads = threads
         self._single = _single(entries)
         self._bound: dict[str, str] = {}
         self.taken: set[str] = set()
@@ -61,7 +67,7 @@ class Lanes:
             self.taken.add(entry.lane)
         pair = lane, entry.lane
         before = self._last.get(pair, -1)
-        broken = entry.n < before or (self._single and entry.n < self._latest)
+        broken = (self._threads and entry.n < before) or (self._single and entry.n < self._latest)
         self._last[pair] = max(before, entry.n)
         self._latest = max(self._latest, entry.n)
         return broken

@@ -74,14 +74,22 @@ class Matcher:
         exchanges: what was recorded, in any order.
         mode: `renamed`, `strict` or `scored`.
         spans: when the recording and the replay took place; see `Tokens`.
+        threads: whether lanes are threads; see `Lanes`.
     """
 
-    def __init__(self, exchanges: Iterable[Exchange], *, mode: Mode = "renamed", spans: Iterable[Span] = ()) -> None:
+    def __init__(
+        self,
+        exchanges: Iterable[Exchange],
+        *,
+        mode: Mode = "renamed",
+        spans: Iterable[Span] = (),
+        threads: bool = True,
+    ) -> None:
         self.mode = mode
         self._tokens = Tokens(tuple(spans))
         self._requests = Requests(self._tokens)
         self.entries = sorted(map(self._entry, exchanges), key=lambda entry: entry.n)
-        self.lanes = Lanes(self.entries)
+        self.lanes = Lanes(self.entries, threads=threads)
         self._exact: dict[bytes, _Row] = {}
         self._renamed: dict[bytes, _Row] = {}
         self._hard: dict[tuple[str, ...], _Row] = {}

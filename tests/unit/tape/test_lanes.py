@@ -31,6 +31,17 @@ def test_order_within_a_lane_counts() -> None:
     assert lanes.served("1", a)
 
 
+def test_order_within_a_connection_that_a_pool_may_have_lent_does_not() -> None:
+    a, _, c, _ = entries = row("1", "2", "1", "2", long=True)
+    lanes = Lanes(entries, threads=False)
+    assert not lanes.served("1", c)
+    assert not lanes.served("1", a)
+    first, second = entries = row("1", "1")
+    lanes = Lanes(entries, threads=False)
+    assert not lanes.served("1", second)
+    assert lanes.served("1", first), "nothing was concurrent"
+
+
 def test_order_between_concurrent_lanes_does_not() -> None:
     a, b = entries = row("1", "2", long=True)
     lanes = Lanes(entries)
