@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "Globals", "global_options", "global_options_with"]
 
 T = TypeVar("T")
 
-FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif")
+FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif", "otel")
 
 
 @dataclass(frozen=True, slots=True)
