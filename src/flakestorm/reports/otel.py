@@ -18,24 +18,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.reports.genai import Conversation, meaning, messages
 from flakestorm.reports.text import plain
 from flakestorm.version import __version__
 
-__all__ = ["Conversation", "Taped", "Tapes", "document", "otel"]
-
-Conversation: TypeAlias = Callable[[Any], Sequence[Mapping[str, Any]]]
-"""Reads a request's body, of any provider, as messages of OpenAI's Chat Completions."""
+__all__ = ["Taped", "Tapes", "document", "otel"]
 
 Doc = dict[str, Any]
 
 _PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
-_PROVIDER = {
-    "openai_chat": "openai", "openai_responses": "openai", "completions": "openai", "embeddings": "openai",
-    "anthropic": "anthropic", "gemini": "gcp.gemini", "ollama": "ollama", "bedrock": "aws.bedrock",
-}  # fmt: skip
 _INTERNAL, _CLIENT, _ERROR = 1, 3, 2
 
 
@@ -134,8 +128,8 @@ class _Run:
         said = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self.report.agent or None,
-            "gen_ai.input.messages": _messages([{"role": "user", "content": run.input}]),
-            "gen_ai.output.messages": None if run.error else _messages([{"role": "assistant", "content": run.output}]),
+            "gen_ai.input.messages": messages([{"role": "user", "content": run.input}]),
+            "gen_ai.output.messages": None if run.error else messages([{"role": "assistant", "content": run.output}]),
             "error.type": run.error.partition(":")[0] if run.error else None,
             "flakestorm.run": run.id, "flakestorm.scenario": run.scenario, "flakestorm.prompt": run.prompt,
             "flakestorm.trial": run.trial, "flakestorm.planned": run.planned, "flakestorm.reproduce": run.reproduce,
@@ -173,7 +167,7 @@ class _Run:
     def _exchange(self, number: int, exchange: Mapping[str, Any]) -> Doc:
         start = self.start + _ns(exchange["t_ms"])
         reply, parent = exchange["reply"], _parent(exchange)
-        name, said = _meaning(exchange, self.conversation)
+        name, said = meaning(exchange, self.conversation)
         status, broken = reply["status"], reply.get("error")
         wrong = str(broken or "") or (f"status {status}" if status >= 400 else "")
         address = urlsplit(exchange["request"]["url"])
@@ -203,75 +197,6 @@ class _Run:
             "links": links,
             **({"status": {"code": _ERROR, "message": wrong}} if wrong else {}),
         }
-
-
-def _meaning(exchange: Mapping[str, Any], conversation: Conversation) -> tuple[str, Doc]:
-    """An exchange's name and attributes, by its kind."""
-    request, reply, name = exchange["request"], exchange["reply"], exchange["name"]
-    body = request["body"]
-    if exchange["kind"] == "llm":
-        operation = "embeddings" if exchange["wire"] == "embeddings" else "chat"
-        answer = {
-            "role": "assistant", "content": reply["text"], "finish_reason": reply["finish"],
-            "tool_calls": [{"id": c["id"], "function": c} for c in reply["tool_calls"]],
-        }  # fmt: skip
-        answered = bool(reply["text"] or reply["tool_calls"]) and reply["status"] < 400
-        return f"{operation} {name}", {
-            "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": _PROVIDER.get(exchange["wire"], exchange["wire"] or "unknown"),
-            "gen_ai.request.model": name,
-            "gen_ai.input.messages": _messages(conversation(body)),
-            "gen_ai.output.messages": _messages([answer]) if answered else None,
-            "gen_ai.response.finish_reasons": [reply["finish"]] if reply["finish"] else None,
-            "gen_ai.usage.input_tokens": reply["usage"]["input"],
-            "gen_ai.usage.output_tokens": reply["usage"]["output"],
-        }
-    if exchange["kind"] in ("tool", "mcp"):
-        within = body.get("params") if exchange["kind"] == "mcp" and isinstance(body, dict) else None
-        given = within.get("arguments") if isinstance(within, dict) else body
-        if given in ("", None):
-            given = dict(parse_qsl(urlsplit(request["url"]).query))
-        return f"execute_tool {name}", {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": name,
-            "gen_ai.tool.type": "function" if request["method"] == "CALL" else "extension",
-            "gen_ai.tool.call.arguments": _json(given),
-            "gen_ai.tool.call.result": reply["text"] or None,
-            "mcp.method.name": body.get("method") if exchange["kind"] == "mcp" and isinstance(body, dict) else None,
-            **_http(request),
-        }
-    return f"{request['method']} {name}", _http(request)
-
-
-def _http(request: Mapping[str, Any]) -> Doc:
-    over = request["url"].startswith(("http://", "https://"))
-    return {"http.request.method": request["method"], "url.full": request["url"]} if over else {}
-
-
-def _messages(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Messages in the form of the conventions, as JSON text."""
-    found = []
-    for message in messages:
-        parts: list[Doc] = []
-        if message["role"] == "tool":
-            key = message.get("tool_call_id")
-            parts.append({"type": "tool_call_response", "id": key, "response": message.get("content")})
-        elif message.get("content"):
-            parts.append({"type": "text", "content": message["content"]})
-        for call in message.get("tool_calls") or ():
-            function = call["function"]
-            parts.append({"type": "tool_call", "id": call["id"], "name": function["name"],
-                          "arguments": _read(function["arguments"])})  # fmt: skip
-        finish = message.get("finish_reason")
-        found.append({"role": message["role"], "parts": parts, **({"finish_reason": finish} if finish else {})})
-    return _json(found) if found else None
-
-
-def _read(arguments: Any) -> Any:
-    try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _header(exchange: Mapping[str, Any], name: str) -> str:
@@ -319,10 +244,6 @@ def _port(netloc: str) -> int | None:
         return urlsplit(f"//{netloc}").port
     except ValueError:
         return None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _nanos(moment: str, otherwise: int) -> int:

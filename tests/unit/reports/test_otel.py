@@ -45,7 +45,7 @@ def taped(*crossings) -> Taped:
     found = exchanges_of(crossings, tools=[("search", "*/search*")])
     for at, exchange in enumerate(found):
         exchange.t_ms, exchange.duration_ms = 10.0 * at, 4.0
-    found[0].faults = (Firing(Site("llm", "claude-x", 1), "refusal", detail="politely"),)
+    found[0].faults = (Firing(Site("llm", "claude-x", 1), "refusal", "llm", detail="politely"),)
     return Taped("2026-05-04T10:00:01Z", [shown(exchange) for exchange in found])
 
 
@@ -85,9 +85,9 @@ def test_runs_exchanges_faults_and_verdicts() -> None:
 
 
 def test_a_fault_that_hit_no_call_is_at_the_run() -> None:
-    hit = Firing(Site("llm", "claude-x", 1), "refusal", detail="politely")
-    other = Firing(Site("agent", "input", 1), "memory_poisoning")
-    masked = Firing(Site("tool", "search", 1), "slow")
+    hit = Firing(Site("llm", "claude-x", 1), "refusal", "llm", detail="politely")
+    other = Firing(Site("agent", "input", 1), "memory_poisoning", "context")
+    masked = Firing(Site("tool", "search", 1), "slow", "tool")
     first = replace(sample().runs[0], fired=(hit, other), masked=(masked,))
     _, run, *_ = exported(replace(sample(), runs=(first,), cells=()))
     assert [(e["name"], of(e)["flakestorm.fault.mode"]) for e in run["events"]] == [
