@@ -73,6 +73,7 @@ def test_a_receiver_gets_runs_exchanges_faults_and_verdicts(tmp_path, up) -> Non
 def test_the_agents_traceparent_ties_both_traces(tmp_path, up) -> None:
     (tmp_path / "traced.py").write_text(AGENT)
     judged(tmp_path, up, type="python", endpoint="traced:answer")
+    assert [r.headers["traceparent"] for r in up.requests if r.path == "/search"] == [f"00-{TRACE}-{SPAN}-01"]
     done = flakestorm(tmp_path, "report", "latest", "--format", "otel")
     tools = [span for span in spans_of(json.loads(done.out)) if span["name"] == "execute_tool search"]
     assert len(tools) == 2

@@ -12,15 +12,16 @@ from typing import Any, Literal
 
 import orjson
 
+from flakestorm.config.load import load, loads, text_of
 from flakestorm.config.model import Config
 from flakestorm.engine.events import Report
-from flakestorm.errors import MissingExtra, Misuse
+from flakestorm.errors import ConfigError, MissingExtra, Misuse
 from flakestorm.reports import dsse, statement
 from flakestorm.reports.files import write_whole
 from flakestorm.reports.statement import Subject, Terms
 from flakestorm.store.content import digest_of
 
-__all__ = ["LIMIT_BYTES", "SUFFIX", "Checked", "Issued", "check", "envelope_of", "issue", "terms_of"]
+__all__ = ["LIMIT_BYTES", "SUFFIX", "Checked", "Issued", "check", "config_of", "envelope_of", "issue", "terms_of"]
 
 SUFFIX = ".dsse.json"
 LIMIT_BYTES = 64 * 1024 * 1024
@@ -56,6 +57,31 @@ class Checked:
     keys: tuple[bytes, ...] = ()
     statement: dict[str, Any] | None = None
     page: bool = False
+
+
+class _Lenient(dict[str, str]):
+    """Variables of which those that are not set stand for themselves."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name, f"${{{name}}}")
+
+
+def config_of(file: Path) -> Config:
+    """A config, for what it says of a certificate: variables it needs for other things (keys, ports) may be unset.
+
+    Raises:
+        ConfigError: it cannot be read or is wrong, or a variable in the tester's or the contract's words is not set.
+    """
+    try:
+        config = loads(text_of(file), file=str(file), folder=file.resolve().parent, variables=_Lenient(os.environ))
+    except ConfigError:
+        return load(file)  # a variable may have been what is wrong; this says which
+    contract = config.contract
+    words = [config.certificate.tester_name, *((contract.name, contract.description) if contract is not None else ())]
+    return load(file) if any("${" in (text or "") for text in words) else config
 
 
 def terms_of(config: Config | None, file: Path | None, report: Report) -> Terms:

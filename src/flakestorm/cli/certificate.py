@@ -66,7 +66,7 @@ def issue(options: Globals, name: str, key: Path | None) -> int:
     report = report_named(name, options)
     config, file = _config(options, report)
     form, page = _place(options, name, "html" if config is None else config.certificate.output_format)
-    signer = key_for(key, os.environ, store_folder(options, config))
+    signer = key_for(key, os.environ, store_folder(options))
     terms = certifying.terms_of(config, file, report)
     done = certifying.issue(report, terms, page, form=form, signer=signer, now=datetime.now(UTC))
     if not options.quiet:
@@ -113,13 +113,13 @@ def verify(options: Globals, file: Path, key: str | None, folders: tuple[Path, .
 
 def _config(options: Globals, report: Report) -> tuple[Config | None, Path | None]:
     """The config that -c names, else the report's own where it is still there, else the one of this folder."""
-    from flakestorm.config.load import load
+    from flakestorm.api.certifying import config_of
 
     if options.config is not None:
-        return load(options.config), options.config
+        return config_of(options.config), options.config
     own = Path(report.config) if report.config and "\0" not in report.config else None
     file = next((f for f in (own, options.config_path) if f is not None and f.is_file()), None)
-    return (None, None) if file is None else (load(file), file)
+    return (None, None) if file is None else (config_of(file), file)
 
 
 def _place(options: Globals, name: str, configured: str) -> tuple[Literal["html", "pdf"], Path]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from flakestorm.api.certifying import Issued, check, envelope_of, issue, terms_of
+from flakestorm.api.certifying import Issued, check, config_of, envelope_of, issue, terms_of
 from flakestorm.config import loads
-from flakestorm.errors import MissingExtra, Misuse
+from flakestorm.errors import ConfigError, MissingExtra, Misuse
 from flakestorm.reports import dsse
 from flakestorm.reports.keys import own_key
 from flakestorm.reports.statement import Terms
@@ -132,3 +132,21 @@ def test_terms_come_from_the_config(tmp_path) -> None:
     assert "after these runs began" in terms.notes[0]
     assert terms_of(loads(file.read_text()), file, replace(sample(), started_at="2999-01-01T00:00:00Z")).notes == ()
     assert terms_of(None, None, sample()) == Terms()
+
+
+def test_variables_that_a_certificate_does_not_need_may_be_unset(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    monkeypatch.setenv("NAME", "Ada")
+    file = tmp_path / "f.yaml"
+    text = (
+        'version: "2.0"\nagent: {type: python, endpoint: "a:b", headers: {x: "${NOT_SET}", y: "$NOT_SET"}}\n'
+        'golden_prompts: [x]\ncertificate: {tester_name: "${NAME}"}\n'
+    )
+    file.write_text(text)
+    assert config_of(file).certificate.tester_name == "Ada"
+    file.write_text(text.replace("${NAME}", "$${NAME}").replace("${NOT_SET}", ""))
+    assert config_of(file).certificate.tester_name == "${NAME}"
+    for wrong in (text.replace("${NAME}", "${NOT_SET}"), text.replace("[x]", "[x]\nadvanced: {seed: '${NOT_SET}'}")):
+        file.write_text(wrong)
+        with pytest.raises(ConfigError, match="NOT_SET is not set"):
+            config_of(file)

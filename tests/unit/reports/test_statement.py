@@ -1,12 +1,15 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from flakestorm.engine.events import Score
 from flakestorm.reports.statement import Subject, Terms, of, problems, threshold
-from report_samples import hostile, sample
+from report_samples import empty, hostile, sample
 
+SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "reference" / "certificate.schema.json"
 TAPE = Subject("r-0001", "tapes/r-0001.tape", "ab" * 32)
 
 
@@ -29,6 +32,13 @@ def test_it_is_a_statement_about_tapes() -> None:
     assert (square["passed"], square["conclusive"]) == (1, 2)
     assert 0 < square["low"] < 0.5 < square["high"] < 1
     assert p["tools"][0] == {"name": "flakestorm", "version": "3.0.0", "did": "the runs"}
+
+
+@pytest.mark.parametrize("make", [sample, hostile, empty])
+def test_it_is_what_the_schema_says(make) -> None:
+    said = statement(make(), Terms(pass_threshold=50.0, config_sha256="cd" * 32))
+    said["predicate"]["page"] = {"name": "x.html", "digest": {"sha256": "ab" * 32}}
+    jsonschema.validate(said, json.loads(SCHEMA.read_text()))
 
 
 def test_it_is_json_whatever_agents_said() -> None:
