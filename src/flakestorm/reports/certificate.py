@@ -21,6 +21,8 @@ __all__ = ["facts", "page", "rate", "score_line", "threshold_line"]
 
 _SYMBOL = {"pass": "✓", "fail": "✕", "inconclusive": "?"}
 
+_STYLE = "[data-fact] th, thead th { overflow-wrap: normal; }\n"
+
 
 def page(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> str:
     """The page as HTML.
@@ -38,7 +40,7 @@ def page(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"visible": visible, "line": one_line, "rate": rate}
-    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8")
+    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8") + _STYLE
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     predicate = statement["predicate"]
     return encodable(

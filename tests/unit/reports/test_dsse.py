@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from base64 import b64decode, b64encode
 
 import pytest
@@ -14,6 +15,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
+from flakestorm.errors import MissingExtra
 from flakestorm.reports import dsse
 from flakestorm.reports.keys import Key
 
@@ -75,4 +77,12 @@ def test_other_changes_are_noticed_too(change) -> None:
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"{", b"[" * 100_000])
 def test_what_is_no_envelope_is_said_so(content) -> None:
     with pytest.raises(ValueError, match="not a DSSE envelope"):
+        dsse.opened(content)
+
+
+def test_without_the_extra_it_is_named(monkeypatch) -> None:
+    content = dsse.sealed(b"{}", KEYS[:1])
+    for name in [name for name in sys.modules if name.startswith("cryptography.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=r"pip install 'flakestorm\[signing\]'"):
         dsse.opened(content)
