@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import suppress
@@ -135,22 +136,23 @@ def _make(file: Path) -> None:
     except ImportError as error:
         raise _missing() from error
     content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    part = file.with_name(f".{FILE}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         ignore = file.parent / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")  # nobody should commit it
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(content)
-        with suppress(FileExistsError):  # another process was quicker: then its key is the project's
-            os.link(part, file)
+        handle, part = tempfile.mkstemp(prefix=f".{FILE}.", dir=file.parent)  # for its owner alone, from the start
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(content)
+            with suppress(FileExistsError):  # somebody was quicker: then theirs is the project's key
+                os.link(part, file)
+        finally:
+            Path(part).unlink()
     except OSError as error:
         raise Misuse(
             f"{file}: no key can be made there: {error.strerror or error}; give one with --key or {VARIABLE}"
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _content(file: Path) -> bytes:

@@ -20,8 +20,8 @@ SSH = PRIVATE.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
 
 def test_the_projects_own_is_made_once_and_is_private(tmp_path) -> None:
     folder = tmp_path / ".flakestorm"
-    with ThreadPoolExecutor(4) as pool:
-        made = {key.public for key in pool.map(lambda _: own_key(folder), range(4))}
+    with ThreadPoolExecutor(8) as pool:
+        made = {key.public for key in pool.map(lambda _: own_key(folder), range(40))}
     assert made == {own_key(folder).public}
     assert stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600
     assert (folder / ".gitignore").read_text() == "*\n"
@@ -47,6 +47,12 @@ def test_a_given_file_goes_before_the_environment_and_that_before_the_projects_o
     assert not (tmp_path / FILE).exists()
     key_for(None, {}, tmp_path)
     assert (tmp_path / FILE).exists()
+
+
+def test_where_no_key_can_be_made_it_is_said_so(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misuse, match="no key can be made there.*give one with --key"):
+        own_key(tmp_path / "file")
 
 
 EC = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
