@@ -51,7 +51,7 @@ def test_a_given_file_goes_before_the_environment_and_that_before_the_projects_o
 
 def test_where_no_key_can_be_made_it_is_said_so(tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Misuse, match="no key can be made there.*give one with --key"):
+    with pytest.raises(Misuse, match=r"no key can be made there.*give one with --key"):
         own_key(tmp_path / "file")
 
 
