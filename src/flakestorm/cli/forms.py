@@ -6,16 +6,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flakestorm.cli.options import FORMATS
 from flakestorm.engine.events import Event, Listener, Report, RunResult, RunStarted
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.reports.trend import Point
 
-__all__ = ["SUFFIX", "ahead", "exchanges_of", "form_of", "text", "write"]
+if TYPE_CHECKING:
+    from flakestorm.reports.otel import Taped
 
-SUFFIX = {"html": ".html", "json": ".json", "terminal": ".txt", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
+__all__ = ["SUFFIX", "ahead", "exchanges_of", "form_of", "taped", "text", "write"]
+
+SUFFIX = {
+    "html": ".html", "json": ".json", "terminal": ".txt", "junit": ".xml", "markdown": ".md", "sarif": ".sarif",
+    "otel": ".otlp",
+}  # fmt: skip
 """What a file of this form is called by."""
 
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
@@ -27,10 +33,14 @@ def form_of(asked: str | None, file: Path | None, default: str) -> str:
     Raises:
         Misuse: there is no such form in this version.
     """
-    form = asked or (None if file is None else _BY_SUFFIX.get(file.suffix.lower())) or default
+    form = asked or (None if file is None else _by_name(file.name.lower())) or default
     if form not in FORMATS:
         raise Misuse(f"output.format {form!r} is not available in this version; available: {', '.join(FORMATS)}")
     return form
+
+
+def _by_name(name: str) -> str | None:
+    return "otel" if name.endswith(".otlp.json") else _BY_SUFFIX.get(Path(name).suffix)
 
 
 def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = ()) -> Path:
@@ -112,9 +122,30 @@ def _maker(form: str) -> Callable[[Report], str]:
         from flakestorm.reports.sarif import sarif
 
         return sarif
+    if form == "otel":
+        return _otel
     from flakestorm.reports.terminal import text as terminal
 
     return terminal
+
+
+def _otel(report: Report) -> str:
+    from flakestorm.importers.messages import conversation
+    from flakestorm.reports.otel import otel
+
+    return otel(report, tapes=taped, conversation=conversation)
+
+
+def taped(run: RunResult) -> Taped:
+    """What a run's tape tells of it; nothing if there is no readable tape."""
+    from flakestorm.reports.otel import Taped
+    from flakestorm.tape.reader import Tape, describe
+
+    try:
+        tape = Tape.open(Path(run.tape))
+        return Taped(str(tape.header.get("started_at") or ""), describe(tape)["exchanges"])
+    except (FlakestormError, OSError, ValueError):  # the last: a path that no file system has
+        return Taped()
 
 
 def exchanges_of(run: RunResult) -> list[dict[str, Any]]:

@@ -43,13 +43,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
     "report": ("report:report", "Render a saved report in any form, or list those that are saved."),
     "score": ("report:score", "Print a saved report's score and nothing else."),
+    "certificate": (
+        "certificate:certificate",
+        "Issue a signed certificate over a report and its tapes, or verify one.",
+    ),
     "scan": ("scan:scan", "Find personal data and injected instructions in files."),
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "certificate", "diff", "fork", "view"})
+LATER = frozenset({"blame", "diff", "fork", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -12,11 +12,11 @@ import click
 
 from flakestorm.errors import Misuse
 
-__all__ = ["FORMATS", "Globals", "global_options"]
+__all__ = ["FORMATS", "Globals", "global_options", "global_options_with"]
 
 T = TypeVar("T")
 
-FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif")
+FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif", "otel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,24 @@ _NAMES = tuple(f.name for f in fields(Globals))
 
 def global_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the global options to a group or command, which is then called with a `Globals` first."""
+    return global_options_with(FORMATS)(command)
+
+
+def global_options_with(forms: Sequence[str]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """As `global_options`, for commands whose results come in other forms than reports do."""
+
+    def add(command: Callable[..., T]) -> Callable[..., T]:
+        return _added(command, forms)
+
+    return add
+
+
+def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
     options = [
         click.option("-c", "--config", type=click.Path(path_type=Path), help="Config file (flakestorm.yaml)."),
         click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
         click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file."),
-        click.option("--format", type=click.Choice(FORMATS), help="Form of the report."),
+        click.option("--format", type=click.Choice(forms), help="Form of the report."),
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Every random choice follows from it."),
         click.option("--trials", type=click.IntRange(min=1), help="Runs of each cell."),
         click.option("--concurrency", type=click.IntRange(1, 100), help="Runs under way at once."),

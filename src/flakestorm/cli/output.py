@@ -29,7 +29,7 @@ from flakestorm.reports.trend import Point
 __all__ = ["Place", "place_for", "present", "results_only", "watching"]
 
 
-ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif"})
+ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif", "otel"})
 """The forms that, asked for by `--format` without `-o`, are printed in place of a summary."""
 
 
@@ -38,7 +38,7 @@ class Place:
     """Where the results of one command go.
 
     Args:
-        form: `html`, `json`, `terminal`, `junit`, `markdown` or `sarif`.
+        form: `html`, `json`, `terminal`, `junit`, `markdown`, `sarif` or `otel`.
         file: the one file asked for by `-o`; None for a folder of its own.
         folder: where reports are written; the report's paths are relative to it.
         tapes: where tapes are written.

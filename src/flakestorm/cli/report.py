@@ -10,6 +10,8 @@ import click
 from flakestorm.cli.forms import form_of, text, write
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.saved import comparison_named, history_of, report_named, store_folder
+from flakestorm.errors import Misuse
+from flakestorm.reports.text import counted
 
 if TYPE_CHECKING:
     from flakestorm.store.sqlite import Entry
@@ -23,7 +25,8 @@ SCORES = ("overall", "contract", "robustness", "chaos", "replay")
 @click.command()
 @global_options
 @click.argument("name", metavar="[FILE|RUN]", required=False)
-def report(options: Globals, name: str | None) -> int:
+@click.option("--otel-endpoint", metavar="URL", help="Send it to this OTLP receiver, as spans.")
+def report(options: Globals, name: str | None, otel_endpoint: str | None) -> int:
     """Render a saved report in any form; without a name, list the saved ones.
 
     \b
@@ -31,9 +34,12 @@ def report(options: Globals, name: str | None) -> int:
     flakestorm report latest --format markdown
     flakestorm report 20261122-073645-ab12 -o report.html
     flakestorm report out/report.json --format junit -o results.xml
+    flakestorm report latest --otel-endpoint http://localhost:4318
 
     FILE is a JSON report; RUN the id of a saved one, the beginning or the last four digits of it, or `latest`.
     """
+    if otel_endpoint is not None:
+        return _send(name or "latest", otel_endpoint, options)
     if name is None:
         return _list(options)
     compared = comparison_named(name, options)
@@ -65,6 +71,25 @@ def score(options: Globals, name: str) -> int:
     value = next((scores[key].value for key in SCORES if key in scores), None)
     click.echo("no data" if value is None else f"{value:g}")
     return 3 if value is None else 0
+
+
+def _send(name: str, endpoint: str, options: Globals) -> int:
+    """Runs, exchanges, faults and verdicts as spans, to where spans are gathered."""
+    import os
+
+    from flakestorm.cli.forms import taped
+    from flakestorm.importers.messages import conversation
+    from flakestorm.reports.otel import document
+    from flakestorm.reports.otlp import send, target
+
+    if options.output is not None or options.format not in (None, "otel"):
+        raise Misuse("--otel-endpoint sends the report and writes no file; leave out -o and --format")
+    where = target(endpoint)
+    found = report_named(name, options)
+    sent = send(document(found, tapes=taped, conversation=conversation), endpoint, os.environ)
+    if not options.quiet:
+        click.echo(f"sent {counted(sent, 'span')} of {counted(len(found.runs), 'run')} to {where}")
+    return 0
 
 
 def _compared(document: Mapping[str, Any], options: Globals) -> int:

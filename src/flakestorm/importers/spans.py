@@ -138,6 +138,8 @@ def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = N
     root = next((span for span in ordered if not span.parent), ordered[0])
     first = next((asked for asked, _ in told.values() if asked), [])
     last = next((said for _, said in reversed(told.values()) if said), [])
+    if root.attributes.get("gen_ai.operation.name") == "invoke_agent":  # it says what the agent was asked, and answered
+        first, last = _asked(root) or first, _said(root) or last
     answer = _plain(output) or _plain(root.output) or "".join(str(m.get("content") or "") for m in last[:1])
     return Traced(id, _question(input, root, first), answer, root.error or None, crossings)
 
