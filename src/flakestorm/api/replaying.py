@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,14 @@ class Loaded:
         return self.matcher.same(self.footer.output, output)
 
 
-def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
+def load_tape(path: str | Path, *, mode: Mode = "renamed", world: bool = False) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
+
+    Args:
+        path: the tape.
+        mode: how requests are matched.
+        world: know what the world was asked and said, instead of what the agent asked and saw; then the faults of the
+            recording can be played over it again.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
@@ -68,7 +74,7 @@ def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
             said.add(exchange)
             ended_s = recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000
             recorded.end_s = max(recorded.end_s, ended_s)
-            yield exchange
+            yield from _of_world(exchange) if world else (exchange,)
 
     matcher = Matcher(read(), mode=mode, spans=(recorded, present))
     footer = tape.footer
@@ -77,6 +83,13 @@ def load_tape(path: str | Path, *, mode: Mode = "renamed") -> Loaded:
     if said.total(footer.output) != footer.digest:
         raise TapeDamaged(f"{path}: the exchanges are not those its digest was made of; it was edited")
     return Loaded(tape, footer, matcher)
+
+
+def _of_world(exchange: Exchange) -> Iterator[Exchange]:
+    """What the world knows of an exchange, as often as it was asked."""
+    body = exchange.body if exchange.world_body is None else exchange.world_body
+    for _ in range(exchange.sent):
+        yield replace(exchange, body=body, reply=exchange.world or exchange.reply, world=None, world_body=None)
 
 
 def replay(
