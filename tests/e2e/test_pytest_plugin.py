@@ -55,7 +55,7 @@ import pytest
 @pytest.mark.flakestorm(scenario="search-down")
 def test_it(agent_run):
     run = agent_run("a flight to Oslo")
-    assert run.error
+    assert "unavailable" in run.output
     assert [call.site for call in run.tape.calls(tool="search")] == ["tool/search#1"]
 
 def test_calm(agent_run):
@@ -223,8 +223,7 @@ async def test_forgot(agent_run):
     with pytest.raises(AttributeError, match="await"):
         agent_run("a").output
 """
-    ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function"
-    done = run_tests(project(tmp_path, tests, agent="agent:later", ini=ini), env=env)
+    done = run_tests(project(tmp_path, tests, agent="agent:later"), env=env)
     assert (done.code, done.counts) == (0, {"passed": 2}), done.out
 
 
@@ -243,8 +242,7 @@ def test_faults_over_a_tape(agent_run, tape):
     run = agent_run("a")
     assert ("unavailable" in run.output) == bool(run.fired)
 """
-    ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function"
-    project(tmp_path, tests, ini=ini)
+    project(tmp_path, tests)
     done = run_tests(tmp_path, env=env)
     assert done.counts == {"failed": 3}, done.out
     assert "record it: pytest --flakestorm-record 'test_travel.py::test_own_calls'" in done.out
