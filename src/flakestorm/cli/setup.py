@@ -1,4 +1,4 @@
-"""Commands that help to get going: `init`, `profiles`, `schema`."""
+"""Commands that help to get going: `init`, `profiles`, `schema`, `completion`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
-__all__ = ["init", "profiles", "schema"]
+__all__ = ["completion", "init", "profiles", "schema"]
 
 
 @click.command()
@@ -82,4 +82,27 @@ def schema(options: Globals) -> int:
         output.write_text(text + "\n", encoding="utf-8")
     else:
         click.echo(text)
+    return 0
+
+
+@click.command()
+@global_options
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(_: Globals, shell: str) -> int:
+    """Print the script that lets your shell complete commands and options.
+
+    \b
+    bash, in ~/.bashrc:                   eval "$(flakestorm completion bash)"
+    zsh, in ~/.zshrc:                     eval "$(flakestorm completion zsh)"
+    fish: flakestorm completion fish > ~/.config/fish/completions/flakestorm.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from flakestorm.cli.main import cli
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise Misuse(f"this version of click completes nothing for {shell}")
+    script = made(cli, {}, "flakestorm", "_FLAKESTORM_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
     return 0

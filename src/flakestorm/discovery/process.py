@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,11 @@ __all__ = ["Started", "listening", "started"]
 
 _PROC = Path("/proc")
 _LISTENS = "0A"
-_OF_SHELLS = ("_", "PWD", "OLDPWD", "SHLVL", "PS1", "LS_COLORS", "COLUMNS", "LINES", "PORT")
+_OF_SHELLS = re.compile(
+    r"_|(OLD)?PWD|SHLVL|PS1|LS_COLORS|COLUMNS|LINES|PORT|PATH|VIRTUAL_ENV.*|TERM.*|COLORTERM|LANG|LC_.*|SSH_.*|XDG_.*|TMUX.*"
+    r"|STY|WINDOW.*|DISPLAY|DBUS_.*|GPG_.*|VSCODE_.*|KONSOLE_.*|ITERM_.*|HIST.*|PYTEST_.*|INVOCATION_ID|JOURNAL_STREAM"
+)
+"""Variables that tell of where somebody sits, and not of what a program needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +66,5 @@ def started(port: int, proc: Path = _PROC, environ: Mapping[str, str] | None = N
             continue  # it ended meanwhile, or is not ours
         ours = os.environb if environ is None else {k.encode(): v.encode() for k, v in environ.items()}
         other = sorted(os.fsdecode(name) for name, value in told.items() if ours.get(name) != value)
-        return Started(argv, cwd, tuple(name for name in other if name not in _OF_SHELLS))
+        return Started(argv, cwd, tuple(name for name in other if not _OF_SHELLS.fullmatch(name)))
     return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 from flakestorm.config.starter import Found
 from flakestorm.discovery import code, process, running
+from flakestorm.tape.redact import is_secret_name
 
 __all__ = ["find"]
 
@@ -43,10 +45,10 @@ def _running(live: running.Running, folder: Path) -> dict[str, Any]:
         "endpoint": f"http://127.0.0.1:{live.port}{live.path}",
         "request_template": live.template,
         "response_path": live.answer,
-        "notes": [f"found on port {live.port}, by {live.how}"],
+        "notes": [f"an agent on port {live.port}, by {live.how}"],
     }
     begun = process.started(live.port)
-    if begun is None or str(live.port) not in " ".join(begun.argv):
+    if begun is None or str(live.port) not in " ".join(begun.argv) or any(map(_tells_a_secret, begun.argv)):
         return agent
     words = [word.replace(str(live.port), "{port}") for word in begun.argv]
     start = {
@@ -62,6 +64,11 @@ def _running(live: running.Running, folder: Path) -> dict[str, Any]:
         )
         return agent
     return {**agent, **start, "endpoint": f"http://127.0.0.1:{{port}}{live.path}"}
+
+
+def _tells_a_secret(word: str) -> bool:
+    """Whether a word of a command line names a secret: what comes after it is nothing for a file."""
+    return is_secret_name(word.lstrip("-").partition("=")[0]) or bool(re.match(r"(sk|pk|ghp|xox.)[-_]", word))
 
 
 def _langgraph(folder: Path) -> dict[str, Any]:
