@@ -1,13 +1,16 @@
 """The pytest plug-in, used as a stranger does: a project with an agent, its tests, and pytest itself."""
 
+import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from e2e_support import clean_env, flakestorm, sdk_agent, world, write_config
-from plugin_support import project, ran_at, run_tests
+from e2e_support import clean_env, flakestorm, sdk_agent, wait_until, world, write_config
+from plugin_support import BY_HAND, project, ran_at, run_tests
 from upstream import Upstream, document
 
 COUNTING = """
@@ -327,3 +330,52 @@ def test_unittest_goes_by_way_of_python(tmp_path, up, env) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert up.count("/search") == 0
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "pytest.md").read_text()
+
+
+def test_the_page_about_it_is_true(tmp_path, up, env) -> None:
+    first, taped, case = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    project(tmp_path, first)
+    (tmp_path / "test_taped.py").write_text(taped)
+    (tmp_path / "test_case.py").write_text(case)
+    done = run_tests(tmp_path, "--flakestorm-record", "--flakestorm-seed", "5", env=env)
+    assert (done.code, done.counts) == (0, {"passed": 5}), done.out
+    before = up.count("/search")
+    done = run_tests(tmp_path, "test_taped.py", env=env)
+    assert (done.code, up.count("/search")) == (0, before), done.out
+    assert (tmp_path / "tapes" / "test_taped" / "test_finds_flights.tape").is_file()
+
+
+def test_ctrl_c_leaves_no_agent_behind(tmp_path) -> None:
+    script = "import http.server, sys, time\nclass H(http.server.BaseHTTPRequestHandler):\n"
+    script += "    def do_GET(self):\n        self.send_response(200)\n        self.end_headers()\n"
+    script += "    def do_POST(self):\n        open('asked', 'w').close()\n        time.sleep(60)\n"
+    script += "http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()\n"
+    (tmp_path / "hanging.py").write_text(script)
+    start = [sys.executable, "hanging.py", "{port}"]
+    url = "http://127.0.0.1:{port}/"
+    write_config(tmp_path, agent={"endpoint": url, "start": start, "ready": url})
+    (tmp_path / "test_it.py").write_text("def test_it(agent_run):\n    agent_run('x')\n")
+    pytest_ = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *BY_HAND, "-q"], cwd=tmp_path, env=clean_env(), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        wait_until((tmp_path / "asked").exists)
+        pytest_.send_signal(signal.SIGINT)
+        out, _ = pytest_.communicate(timeout=60)
+    finally:
+        pytest_.kill()
+    assert pytest_.returncode == 2, out
+    assert "KeyboardInterrupt" in out
+    marks = [entry / "cwd" for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    assert not [mark for mark in marks if _is(mark, tmp_path)]
+
+
+def _is(link: Path, folder: Path) -> bool:
+    try:
+        return link.readlink() == folder
+    except OSError:
+        return False

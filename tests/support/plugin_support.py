@@ -42,7 +42,7 @@ contract:
     - {name: search-down, tool_faults: [{tool: search, mode: error, error_code: 503}]}
 """
 _ASYNC = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function"
-_BY_HAND = () if entry_points(group="pytest11", name="flakestorm") else ("-p", "flakestorm.pytest_plugin")
+BY_HAND = () if entry_points(group="pytest11", name="flakestorm") else ("-p", "flakestorm.pytest_plugin")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def run_tests(
     timeout: int = 120,
 ) -> Tested:
     """Run pytest there, with the plug-in, in an environment without anybody's keys."""
-    command = [*map(str, python or (sys.executable, "-m", "pytest", *_BY_HAND)), "-q", "-p", "no:cacheprovider", *words]
+    command = [*map(str, python or (sys.executable, "-m", "pytest", *BY_HAND)), "-q", "-p", "no:cacheprovider", *words]
     variables = {name: value for name, value in clean_env(env).items() if not name.startswith(("PYTEST_", "COV_"))}
     done = subprocess.run(
         command, cwd=folder, env={**variables, "COLUMNS": "250"}, capture_output=True, text=True, timeout=120,

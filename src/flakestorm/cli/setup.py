@@ -17,8 +17,9 @@ __all__ = ["completion", "init", "profiles", "schema"]
 @global_options
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--port", "ports", type=int, multiple=True, metavar="N", help="Look for a running agent at this port.")
 @click.option("--no-probe", is_flag=True, help="Ask nothing that runs on this machine; only read files.")
-def init(options: Globals, path: Path | None, force: bool, no_probe: bool) -> int:
+def init(options: Globals, path: Path | None, force: bool, ports: tuple[int, ...], no_probe: bool) -> int:
     """Write a commented starter config to PATH (flakestorm.yaml), for the agent that is found there.
 
     An agent that runs on a usual port is found by its /openapi.json, or greeted once; files are read, never run.
@@ -33,7 +34,7 @@ def init(options: Globals, path: Path | None, force: bool, no_probe: bool) -> in
         target = target / "flakestorm.yaml"
     if target.exists() and not force:
         raise Misuse(f"{target} exists already; use --force to overwrite it")
-    found = find(target.parent, ports=() if no_probe else PORTS)
+    found = find(target.parent, ports=() if no_probe else ports or PORTS)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(starter(found), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,9 @@ class Agents:
             ConfigError: the file is wrong.
         """
         if path not in self._projects:
-            near = os.path.relpath(path, self._here)
-            self._projects[path] = load(path if near.startswith("..") else near)
+            near = os.path.relpath(path, self._here)  # for the reader only: tests go from folder to folder
+            shown = path if near.startswith("..") else Path(near)
+            self._projects[path] = replace(load(path), path=shown)
         return self._projects[path]
 
     def kept(self, path: Path) -> Kept:

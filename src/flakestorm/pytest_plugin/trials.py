@@ -73,8 +73,8 @@ def _forget(item: pytest.Item) -> None:
 def ruled(trials: Sequence[Trial], mark: Mark) -> list[pytest.TestReport]:
     """The reports of the test, made of those of its trials.
 
-    It fails where too few of the trials that can be judged passed, and where one cannot be judged for another reason
-    than that a fault left to chance did not fire.
+    It fails where too few of the trials that can be judged passed, or none did, and where one cannot be judged for
+    another reason than that a fault left to chance did not fire.
     """
     odd = next((t for t in trials if t.call is None or any(r.failed for r in t.reports if r.when != "call")), None)
     if odd is not None:
@@ -85,7 +85,7 @@ def ruled(trials: Sequence[Trial], mark: Mark) -> list[pytest.TestReport]:
     doubts = [t for t in trials if t.unjudged]
     conclusive = passed + len(failures)
     spoilt = [t.call for t in doubts if t.unjudged != "chance" or not conclusive]
-    if failures and passed < mark.min_pass_rate * conclusive - 1e-9:
+    if failures and (not passed or passed < mark.min_pass_rate * conclusive - 1e-9):
         chosen = failures[0]
     elif spoilt and spoilt[0] is not None:
         chosen = spoilt[0]
