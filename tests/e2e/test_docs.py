@@ -104,7 +104,8 @@ def test_the_script_for_agents_started_elsewhere_runs(project) -> None:
 
 def test_the_python_shown_runs(project) -> None:
     folder, env = project
-    (script,) = blocks("python")
+    script, test = blocks("python")
+    assert test in (ROOT / "docs" / "how-to" / "pytest.md").read_text()  # where it is run
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, env=clean_env(env), capture_output=True, text=True, check=False
     )

@@ -17,6 +17,7 @@ import pytest
 
 from e2e_support import clean_env
 from importers_support import cassette, write_yaml
+from plugin_support import project, run_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -100,3 +101,18 @@ def test_the_demo_runs_and_writes_its_report(scripts: Path, tmp_path: Path) -> N
     listed = call(scripts / "flakestorm", "tapes", "--format", "json", cwd=tmp_path)
     assert listed.returncode == 0, listed.stderr
     assert len(json.loads(listed.stdout)["tapes"]) == len(report["runs"])
+
+
+def test_pytest_finds_the_plug_in(scripts: Path, tmp_path: Path) -> None:
+    test = """
+import pytest
+@pytest.mark.flakestorm(faults=["tool/search=error:503"], trials=2)
+def test_it(agent_run):
+    run = agent_run("a flight")
+    assert "unavailable" in run.output
+    assert len(run.tape.calls(tool="search")) == 1
+"""
+    project(tmp_path, test)
+    env = {"SEARCH_URL": "http://127.0.0.1:9/search"}
+    done = run_tests(tmp_path, env={**env, "PYTHONPATH": ""}, python=(scripts / "python", "-m", "pytest"))
+    assert (done.code, done.counts) == (0, {"passed": 1}), done.out

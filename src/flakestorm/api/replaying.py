@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,12 @@ class Loaded:
 
 
 def load_tape(
-    path: str | Path, *, mode: Mode = "renamed", known: Iterable[str] | None = None, patterns: Iterable[str] = ()
+    path: str | Path,
+    *,
+    mode: Mode = "renamed",
+    known: Iterable[str] | None = None,
+    patterns: Iterable[str] = (),
+    world: bool = False,
 ) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
 
@@ -82,6 +87,8 @@ def load_tape(
         path: the tape.
         mode: how requests are matched.
         known, patterns: secrets, as for `Redactor`.
+        world: know what the world was asked and said, instead of what the agent asked and saw; then the faults of the
+            recording can be played over it again.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
@@ -100,7 +107,7 @@ def load_tape(
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            yield clean
+            yield from _of_world(clean) if world else (clean,)
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
@@ -111,6 +118,13 @@ def load_tape(
         raise TapeDamaged(f"{path}: the exchanges are not those its digest was made of; it was edited")
     again = digest(map(telling.taped, tape), telling.text(footer.output)) if other else footer.digest
     return Loaded(tape, footer, matcher, redactor, telling, again)
+
+
+def _of_world(exchange: Exchange) -> Iterator[Exchange]:
+    """What the world knows of an exchange, as often as it was asked."""
+    body = exchange.body if exchange.world_body is None else exchange.world_body
+    for _ in range(exchange.sent):
+        yield replace(exchange, body=body, reply=exchange.world or exchange.reply, world=None, world_body=None)
 
 
 def replay(

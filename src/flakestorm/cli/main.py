@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
+    "completion": ("setup:completion", "Print the script that lets your shell complete commands."),
     "gateway": ("gateway:gateway", "Run a boundary on its own, for agents that somebody else starts."),
     "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
     "report": ("report:report", "Render a saved report in any form, or list those that are saved."),

@@ -1,9 +1,8 @@
-"""Commands that help to get going: `init`, `profiles`, `schema`."""
+"""Commands that help to get going: `init`, `profiles`, `schema`, `completion`."""
 
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 
 import click
@@ -11,39 +10,44 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
-__all__ = ["init", "profiles", "schema"]
-
-_USUAL_PORTS = (8000, 8080, 5000, 3000)
+__all__ = ["completion", "init", "profiles", "schema"]
 
 
 @click.command()
 @global_options
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-def init(options: Globals, path: Path | None, force: bool) -> int:
-    """Write a commented starter config to PATH (flakestorm.yaml)."""
+@click.option("--port", "ports", type=int, multiple=True, metavar="N", help="Look for a running agent at this port.")
+@click.option("--no-probe", is_flag=True, help="Ask nothing that runs on this machine; only read files.")
+def init(options: Globals, path: Path | None, force: bool, ports: tuple[int, ...], no_probe: bool) -> int:
+    """Write a commented starter config to PATH (flakestorm.yaml), for the agent that is found there.
+
+    An agent that runs on a usual port is found by its /openapi.json, or greeted once; files are read, never run.
+    """
     from flakestorm.config.starter import starter
+    from flakestorm.discovery.project import find
+    from flakestorm.discovery.running import PORTS
+    from flakestorm.reports.text import visible
 
     target = path or options.config_path
     if target.is_dir():
         target = target / "flakestorm.yaml"
     if target.exists() and not force:
         raise Misuse(f"{target} exists already; use --force to overwrite it")
-    port = next((p for p in _USUAL_PORTS if _listens(p)), None)
+    found = find(target.parent, ports=() if no_probe else ports or PORTS)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(starter(port=port), encoding="utf-8")
+        target.write_text(starter(found), encoding="utf-8")
     except OSError as error:
         raise Misuse(f"{target} cannot be written: {error.strerror}") from error
-    told = f" (something listens on port {port}: it is the endpoint)" if port else ""
-    click.echo(f"wrote {target}{told}\nnext: edit it, then `flakestorm verify` and `flakestorm contract run`")
+    click.echo(f"wrote {target}")
+    for note in found.notes:
+        click.echo(f"found {visible(note)}")
+    if tools := [*found.urls, *found.functions]:
+        click.echo(f"tools {visible(', '.join(tools))}")
+    edit = "" if found.endpoint else "nothing was found here, so edit it, "
+    click.echo(f"next: {edit}`flakestorm verify`, then `flakestorm contract run`")
     return 0
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.2)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @click.command()
@@ -79,4 +83,27 @@ def schema(options: Globals) -> int:
         output.write_text(text + "\n", encoding="utf-8")
     else:
         click.echo(text)
+    return 0
+
+
+@click.command()
+@global_options
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(_: Globals, shell: str) -> int:
+    """Print the script that lets your shell complete commands and options.
+
+    \b
+    bash, in ~/.bashrc:                   eval "$(flakestorm completion bash)"
+    zsh, in ~/.zshrc:                     eval "$(flakestorm completion zsh)"
+    fish: flakestorm completion fish > ~/.config/fish/completions/flakestorm.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from flakestorm.cli.main import cli
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise Misuse(f"this version of click completes nothing for {shell}")
+    script = made(cli, {}, "flakestorm", "_FLAKESTORM_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
     return 0

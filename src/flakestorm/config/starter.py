@@ -2,36 +2,117 @@
 
 from __future__ import annotations
 
-__all__ = ["starter"]
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Found", "starter"]
 
 
-def starter(*, port: int | None = None) -> str:
-    """A commented starter for an agent that listens on this port of this machine.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of an agent; an empty text is not known. No text holds `${...}`.
 
     Args:
-        port: where the agent was found; default: 8000, a guess that the comments ask to correct.
+        type, endpoint, start, cwd, ready, request_template, response_path, env: as in the config's `agent` block.
+        functions: names of the agent's tools that are functions in it.
+        urls: names of those that are called over plain HTTP, each with a URL glob.
+        notes: how that is known, in words.
     """
-    return _TEMPLATE.replace("<PORT>", str(port or 8000))
+
+    type: str = "http"
+    endpoint: str = ""
+    start: str = ""
+    cwd: str = ""
+    ready: str = ""
+    request_template: str = ""
+    response_path: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    functions: Sequence[str] = ()
+    urls: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def starter(found: Found | None = None) -> str:
+    """A commented starter for an agent.
+
+    Args:
+        found: what is known of it; None for nothing, then the comments ask to correct what is guessed.
+    """
+    found = found or Found()
+    text = _TEMPLATE.replace("<AGENT>", _agent(found)).replace("<BOUNDARY>", _boundary(found))
+    return text.replace("<TOOL>", json.dumps(next(iter((*found.urls, *found.functions)), "*")))
+
+
+def _agent(found: Found) -> str:
+    """The lines of the `agent` block; what is not known is a comment that shows how it is written."""
+    lines = [f"  # Found: {_one_line(note)}." for note in found.notes]
+    lines.append(f"  type: {found.type}".ljust(35) + "# http, python (endpoint: module:callable), langchain, command")
+    endpoint = found.endpoint or "http://127.0.0.1:8000/invoke"
+    lines.append(
+        f"  endpoint: {json.dumps(endpoint)}" + ("" if found.endpoint else "  # where your agent takes its input")
+    )
+    known = {
+        "start": found.start,
+        "cwd": found.cwd,
+        "ready": found.ready,
+        "request_template": found.request_template,
+        "response_path": found.response_path,
+    }
+    lines += [f"  {key}: {_quoted(value)}" for key, value in known.items() if value]
+    if found.env:
+        lines.append("  env: {" + ", ".join(f"{name}: {json.dumps(value)}" for name, value in found.env.items()) + "}")
+    for key, lines_of in _EXAMPLES.items():
+        over_http = key in ("start", "ready", "reset_endpoint", "headers", "request_template")
+        if not known.get(key) and (found.type == "http" or not over_http):
+            lines += [f"  # {line}" for line in lines_of if not (key == "start" and found.start)]
+    return "\n".join(lines)
+
+
+def _boundary(found: Found) -> str:
+    if not found.urls:
+        return ""
+    named = "".join(f"    {json.dumps(name)}: {json.dumps(glob)}\n" for name, glob in found.urls.items())
+    return f"\n# Names for the tools it calls over plain HTTP, by URL.\nboundary:\n  tools:\n{named}"
+
+
+def _quoted(value: str) -> str:
+    """A text as YAML, in the quotes that need the fewest marks."""
+    return f"'{value}'" if '"' in value and "'" not in value else json.dumps(value)
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+_EXAMPLES = {
+    "request_template": [
+        'request_template: \'{"message": "{prompt}"}\'   # the request body; {prompt} is inserted JSON-escaped'
+    ],
+    "response_path": [
+        "response_path: choices.0.message.content      # where the answer is; else the usual keys are tried"
+    ],
+    "timeout": ["timeout: 30000                                # milliseconds for one answer"],
+    "headers": ['headers: {Authorization: "Bearer ${AGENT_TOKEN}"}'],
+    "start": [
+        "Faults reach agents that flakestorm starts, or runs in process (type python). Let it start this one:",
+        "start: python agent.py --port {port}           # then write {port} in the endpoint, too",
+    ],
+    "ready": ["ready: http://127.0.0.1:{port}/health"],
+    "reset_endpoint": ["reset_endpoint: http://127.0.0.1:{port}/reset # POSTed to before each cell"],
+}
 
 
 _TEMPLATE = """\
 # flakestorm breaks this agent's world on purpose and says, with evidence, whether it still keeps its promises.
 # `flakestorm verify` checks that everything is reachable; `flakestorm contract run` runs the contract below.
-# Editors that know JSON Schema help with this file: `flakestorm schema > flakestorm.schema.json`.
+# Editors help with this file after `flakestorm schema -o flakestorm.schema.json`.
+# yaml-language-server: $schema=flakestorm.schema.json
 version: "2.0"
 
 agent:
-  type: http                       # http, python (endpoint: module:callable), command
-  endpoint: http://127.0.0.1:<PORT>/invoke         # where your agent takes its input
-  # request_template: '{"message": "{prompt}"}'   # the request body; {prompt} is inserted JSON-escaped
-  # response_path: choices.0.message.content      # where the answer is; without it the usual keys are tried
-  # timeout: 30000                                # milliseconds for one answer
-  # headers: {Authorization: "Bearer ${AGENT_TOKEN}"}
-  # Faults reach agents that flakestorm starts, or runs in process (type python). Let it start this one:
-  # start: python agent.py --port {port}
-  # ready: http://127.0.0.1:{port}/health
-  # reset_endpoint: http://127.0.0.1:{port}/reset # POSTed to before each cell
-
+<AGENT>
+<BOUNDARY>
 # Inputs that should work.
 golden_prompts:
   - "Book a flight from Oslo to Berlin for next Monday"
@@ -66,7 +147,7 @@ contract:
     - name: no chaos               # the control
     - name: tools down
       tool_faults:
-        - tool: "*"                # a name or a glob, e.g. search*
+        - tool: <TOOL>               # a name or a glob, e.g. search*
           mode: error
           error_code: 503
     - name: model rate limited

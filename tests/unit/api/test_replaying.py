@@ -142,3 +142,22 @@ def test_a_tape_of_the_first_form_replays_with_any_key(up, tmp_path) -> None:
     loaded = load_tape(sample)
     assert len(loaded.matcher.entries) == 3
     assert loaded.digest != loaded.footer.digest
+
+
+def test_what_the_world_knows_can_be_had_instead_of_what_the_agent_saw(tmp_path) -> None:
+    from flakestorm.api import Options, load
+    from plugin_support import project
+
+    folder = project(tmp_path, "")
+    with Upstream() as up:
+        up.reply("/search", document({"flights": 3}))
+        (folder / "agent.py").write_text(
+            f"import httpx\ndef answer(text):\n    for n in '12': httpx.get('{up.url}/search?n=' + n)\n    return 'x'\n"
+        )
+        report = load(folder / "flakestorm.yaml").inject(0, ["tool/search#1=malformed"], Options(tapes=tmp_path))
+        error = load(folder / "flakestorm.yaml").inject(0, ["tool/search#1=error:503"], Options(tapes=tmp_path / "b"))
+    world = load_tape(tmp_path / report.runs[0].tape, world=True).matcher.entries
+    assert [entry.reply.body for entry in world] == [b'{"flights": 3}'] * 2
+    seen = load_tape(tmp_path / report.runs[0].tape).matcher.entries
+    assert seen[0].reply.body != world[0].reply.body
+    assert [str(entry.site) for entry in load_tape(error.runs[0].tape, world=True).matcher.entries] == ["tool/search#2"]

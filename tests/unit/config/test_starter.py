@@ -6,7 +6,7 @@ import re
 
 from flakestorm.config.access import contract_of, require_invariants, scenarios_of
 from flakestorm.config.load import loads
-from flakestorm.config.starter import starter
+from flakestorm.config.starter import Found, starter
 
 
 def test_it_loads_and_can_be_run() -> None:
@@ -21,8 +21,31 @@ def test_it_loads_and_can_be_run() -> None:
     assert config.agent.endpoint == "http://127.0.0.1:8000/invoke"
 
 
-def test_the_port_that_was_found_is_used() -> None:
-    assert loads(starter(port=5001)).agent.endpoint == "http://127.0.0.1:5001/invoke"
+def test_what_was_found_is_used() -> None:
+    template = '{"messages": [{"content": "{prompt}"}]}'
+    found = Found(
+        endpoint="http://127.0.0.1:{port}/chat",
+        start="python 'my agent.py' --port {port}",
+        request_template=template,
+        response_path="reply.text",
+        env={"PORT": "{port}"},
+        urls={"search": "*/search*"},
+        functions=("book",),
+        notes=("a program\nof two lines",),
+    )
+    config = loads(starter(found))
+    assert config.agent.endpoint == "http://127.0.0.1:{port}/chat"
+    assert config.agent.start == "python 'my agent.py' --port {port}"
+    assert (config.agent.request_template, config.agent.response_path) == (template, "reply.text")
+    assert (config.agent.env, config.boundary.tools) == ({"PORT": "{port}"}, {"search": "*/search*"})
+    assert scenarios_of(config)[1].tool_faults[0].tool == "search"
+
+
+def test_an_agent_in_process_has_no_settings_of_http() -> None:
+    text = starter(Found(type="python", endpoint="agent:answer"))
+    assert loads(text).agent.type == "python"
+    assert "request_template" not in text
+    assert "{port}" not in text
 
 
 def test_what_is_commented_out_is_valid_too() -> None:
