@@ -14,11 +14,19 @@ from collections.abc import Callable, Collection, Iterator
 from string import ascii_lowercase as abc
 from urllib.parse import unquote
 
-__all__ = ["disclosed"]
+__all__ = ["disclosed", "words_of"]
 
 _BLOBS = 16  # encoded stretches that are looked at, per text and encoding
 _BLOB_CHARS = 16_384
 _WORDS = ("ignore", "disregard", "instructions", "previous", "password", "prompt")
+
+
+_WORD = bytes(byte if chr(byte).isalnum() and byte < 128 else 32 for byte in range(256))
+
+
+def words_of(data: bytes) -> set[bytes]:
+    """The different runs of ASCII letters and digits in a text, in lower case."""
+    return set(data.translate(_WORD).lower().split())
 
 
 def _shift(text: str, by: int) -> str:
