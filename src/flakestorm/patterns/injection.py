@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from flakestorm.patterns.disguise import disclosed, words_of
+from flakestorm.patterns.disguise import disclosed
 from flakestorm.patterns.engine import Document, Matcher, file_of
 from flakestorm.patterns.finding import Finding
 from flakestorm.patterns.prefilter import Prefilter
@@ -75,10 +75,9 @@ def injections(text: str) -> list[Finding]:
 
 def _in_piece(text: str) -> list[Finding]:
     document = Document(_straight(text))
-    words = words_of(document.data)
     found = _plainly(document)
     taken = [(f.start, f.end) for f in found]
-    for start, end, plain in disclosed(document.text, words):
+    for start, end, plain in disclosed(document):
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))

@@ -30,8 +30,10 @@ _NO_END = 1 << 16
 # How often a text has what a pattern asks for, roughly.
 _PER_CHARACTER = 0.3
 _PER_DIGIT = 0.6
+_PER_MARK = dict.fromkeys(":/.,-", 0.9) | {"!": 0.05, "|": 0.1}
 _FOREIGN = 0.02  # a character that is not ASCII
 _LEAST = 1e-5  # no word is rarer
+_EVERYWHERE = ("http", "https", "a", "the", "to", "in", "as", "of", "and")
 _COMMON = 0.05  # a word that most English texts have
 _COMMON_WORDS = frozenset(
     """the you your that this with from will have what and for are was were has can all any not its it is in on of to
@@ -40,7 +42,7 @@ _COMMON_WORDS = frozenset(
     first need needs provide provided say show tell know use used using new other others make made like there here
     some into than then these those each every over system message answer response reply help time way today now
     name account code follow following read sure where same before after own place list send test version start
-    https http com url link image file function tool api command install open write writing response responses chat
+    com url link image file function tool api command install open write writing response responses chat
     does don doesn cannot world llm never running how avoid part should email assistant run call reason reasons""".split()
 )
 
@@ -84,6 +86,8 @@ class _Token:
             return min(1.0, sum(map(_commonness, self.branches))) ** self.least
         if self.atom.isdigit():
             return _PER_DIGIT
+        if self.atom[-1] in _PER_MARK:
+            return _PER_MARK[self.atom[-1]] ** self.least
         return (_FOREIGN if _STRANGE.fullmatch(self.atom) else _PER_CHARACTER) ** self.least
 
 
@@ -162,7 +166,8 @@ def _rarest(branch: _Branch, *, begins: bool) -> _Anchor:
             inner = [_rarest((*run, *inside), begins=at_run) for inside in token.branches]
             if all(text for _, text in inner):
                 found.append((min(1.0, sum(share for share, _ in inner)), _either(text for _, text in inner)))
-        run, at_run = [], _ends((*branch[: place + 1],))
+        ends = _ends(branch[: place + 1])
+        run, at_run = [], begins if ends is None else ends
     return min([*found, _part(run, begins=at_run)])
 
 
@@ -192,10 +197,16 @@ def _commonness(run: Iterable[_Token]) -> float:
             word += token.atom.lower()
             continue
         if word:
-            share *= max(_COMMON if word in _COMMON_WORDS else _LEAST, _PER_CHARACTER ** len(word))
+            share *= _of_word(word)
             word = ""
         share *= token.commonness if token else 1.0
     return share
+
+
+def _of_word(word: str) -> float:
+    if word in _EVERYWHERE:
+        return _PER_CHARACTER
+    return max(_COMMON if word in _COMMON_WORDS else _LEAST, _PER_CHARACTER ** len(word))
 
 
 def _starts(run: Iterable[_Token]) -> bool:
@@ -207,10 +218,17 @@ def _starts(run: Iterable[_Token]) -> bool:
     return False
 
 
-def _ends(run: _Branch) -> bool:
-    """Whether it can only end with a separator."""
+def _ends(run: _Branch) -> bool | None:
+    """Whether a word can begin behind it only; None where it may stand for nothing and else is so."""
     for token in reversed(run):
-        separator = all(map(_ends, token.branches)) if token.branches else token.separates
-        if not separator or token.least:
-            return separator
-    return False
+        if token.branches:
+            inner = [_ends(branch) for branch in token.branches]
+            separator = False not in inner
+            sure = None not in inner
+        else:
+            separator, sure = token.separates or token.atom in ("\\b", "^"), True
+        if not separator:
+            return False
+        if sure and token.least:
+            return True
+    return None
