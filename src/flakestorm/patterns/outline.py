@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["anchors"]
+__all__ = ["FLAGS", "Token", "anchors", "read", "starts"]
 
-_FLAGS = re.compile(r"\(\?[imsx]+\)")
+FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
 _GROUP = re.compile(r"\((?:\?[ims]*:)?")
 _TIMES = re.compile(r"[*+?]\??|\{(\d+)(,?)(\d*)\}\??")
 _LOOSE = re.compile(r"\\[Wsnt]|\[(?:\\[snt]| )+\]")
 _SEPARATOR = re.compile(r"\\[Wsnt]|\\?[\x00-/:-@\[\]-^`{-\x7f]|\[(?!\^)(?:\\[sWnt]|\\?[\x00-/:-@\[\]-^`{-\x7f])+\]")
 _WIDE = re.compile(r"\.|\\[wSD]|\[\^.*\]|\[.*(?:\\[wSD]|[a-zA-Z]-[a-zA-Z]).*\]", re.DOTALL)
-_WORDLY = re.compile(r"[a-zA-Z0-9_]|\\d|\[(?:[a-zA-Z0-9_]|\\d|-)+\]")
+_WORDLY = re.compile(r"[a-zA-Z0-9_]|\\d|\[(?:[a-zA-Z0-9]-[a-zA-Z0-9]|[a-zA-Z0-9_]|\\d)+\]")
 _STRANGE = re.compile(r"\[?[^\x00-\x7f](?:-?[^\x00-\x7f])*\]?|\\x\{[0-9A-Fa-f]{3,}\}")
 _ASSERTIONS = ("^", "$", "\\b", "\\B")
 _NO_END = 1 << 16
@@ -48,14 +48,14 @@ _COMMON_WORDS = frozenset(
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
     """A character, class, assertion or group, and how often it stands there."""
 
     atom: str
     times: str
     least: int
     most: int
-    branches: tuple[tuple[_Token, ...], ...] = ()
+    branches: tuple[tuple[Token, ...], ...] = ()
 
     def __str__(self) -> str:
         return (_either(map(_text, self.branches)) if self.branches else self.atom) + self.times
@@ -91,7 +91,7 @@ class _Token:
         return (_FOREIGN if _STRANGE.fullmatch(self.atom) else _PER_CHARACTER) ** self.least
 
 
-_Branch = tuple[_Token, ...]
+Branch = tuple[Token, ...]
 _Anchor = tuple[float, str]
 _NOTHING: _Anchor = (1.0, "")
 
@@ -102,31 +102,31 @@ def anchors(pattern: str) -> list[str]:
     Args:
         pattern: in the syntax that RE2 and Python's `re` share.
     """
-    branches, _ = _read(_FLAGS.sub("", pattern), 0)
+    branches, _ = read(FLAGS.sub("", pattern), 0)
     while len(branches) == 1 and (inner := _whole(branches[0])):
         branches = inner
     found = [_rarest(branch, begins=False)[1] for branch in branches]
     return found if all(found) else []
 
 
-def _read(pattern: str, at: int) -> tuple[tuple[_Branch, ...], int]:
+def read(pattern: str, at: int) -> tuple[tuple[Branch, ...], int]:
     """What stands from a place to the end of its group, and where that is."""
-    found: list[list[_Token]] = [[]]
+    found: list[list[Token]] = [[]]
     while at < len(pattern) and pattern[at] != ")":
         if pattern[at] == "|":
             found.append([])
             at += 1
             continue
-        inner: tuple[_Branch, ...] = ()
+        inner: tuple[Branch, ...] = ()
         if group := _GROUP.match(pattern, at):
-            inner, at = _read(pattern, group.end())
+            inner, at = read(pattern, group.end())
             atom, at = "", at + 1
         else:
             match = _ATOM.match(pattern, at)
             atom = match[0] if match else pattern[at]
             at += len(atom)
         times = _TIMES.match(pattern, at)
-        found[-1].append(_Token(atom, times[0] if times else "", *_count(times), inner))
+        found[-1].append(Token(atom, times[0] if times else "", *_count(times), inner))
         at = times.end() if times else at
     return tuple(map(tuple, found)), at
 
@@ -140,7 +140,7 @@ def _count(times: re.Match[str] | None) -> tuple[int, int]:
     return int(times[1]), int(times[3]) if times[3] else _NO_END if times[2] else int(times[1])
 
 
-def _whole(branch: _Branch) -> tuple[_Branch, ...]:
+def _whole(branch: Branch) -> tuple[Branch, ...]:
     """The alternatives of a branch that is one group, behind a `\\b` perhaps; each then has the `\\b`."""
     before, last = branch[:-1], branch[-1]
     if last.branches and not last.times and all(token.atom == "\\b" for token in before):
@@ -148,14 +148,14 @@ def _whole(branch: _Branch) -> tuple[_Branch, ...]:
     return ()
 
 
-def _rarest(branch: _Branch, *, begins: bool) -> _Anchor:
+def _rarest(branch: Branch, *, begins: bool) -> _Anchor:
     """The part of a branch that texts have least often.
 
     Args:
         begins: whether the branch begins where a word begins.
     """
     found: list[_Anchor] = []
-    run: list[_Token] = []
+    run: list[Token] = []
     at_run = begins
     for place, token in enumerate(branch):
         if not token.gap:
@@ -171,17 +171,17 @@ def _rarest(branch: _Branch, *, begins: bool) -> _Anchor:
     return min([*found, _part(run, begins=at_run)])
 
 
-def _part(run: list[_Token], *, begins: bool) -> _Anchor:
+def _part(run: list[Token], *, begins: bool) -> _Anchor:
     """A run without the separators around it, if it says anything."""
     while run and run[0].loose and run[0].least:
         run, begins = run[1:], True
     while run and run[-1].loose:
         run = run[:-1]
     share = _commonness(run)
-    return (share, ("\\b" if begins and _starts(run) else "") + _text(run)) if share < _PER_CHARACTER else _NOTHING
+    return (share, ("\\b" if begins and starts(run) else "") + _text(run)) if share < _PER_CHARACTER else _NOTHING
 
 
-def _text(run: Iterable[_Token]) -> str:
+def _text(run: Iterable[Token]) -> str:
     return "".join(map(str, run))
 
 
@@ -189,7 +189,7 @@ def _either(texts: Iterable[str]) -> str:
     return f"(?:{'|'.join(texts)})"
 
 
-def _commonness(run: Iterable[_Token]) -> float:
+def _commonness(run: Iterable[Token]) -> float:
     """How often texts have what a run stands for, roughly: the product over its words."""
     share, word = 1.0, ""
     for token in [*run, None]:
@@ -209,16 +209,19 @@ def _of_word(word: str) -> float:
     return max(_COMMON if word in _COMMON_WORDS else _LEAST, _PER_CHARACTER ** len(word))
 
 
-def _starts(run: Iterable[_Token]) -> bool:
-    """Whether it can only start with a letter or digit."""
+def starts(run: Iterable[Token]) -> bool:
+    """Whether it can only start with a letter or digit; of a run in reverse order, end."""
     for token in run:
-        word = all(map(_starts, token.branches)) if token.branches else bool(_WORDLY.fullmatch(token.atom))
+        if token.branches:
+            word = all(starts(branch) and starts(branch[::-1]) for branch in token.branches)
+        else:
+            word = bool(_WORDLY.fullmatch(token.atom))
         if not word or token.least:
             return word
     return False
 
 
-def _ends(run: _Branch) -> bool | None:
+def _ends(run: Branch) -> bool | None:
     """Whether a word can begin behind it only; None where it may stand for nothing and else is so."""
     for token in reversed(run):
         if token.branches:

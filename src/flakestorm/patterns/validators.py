@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date
 
-__all__ = ["VALIDATORS", "luhn", "weighted"]
+__all__ = ["SHORTENING", "VALIDATORS", "luhn", "weighted"]
 
 VALIDATORS: dict[str, Callable[[str], int]] = {}
+SHORTENING = ("iban",)  # those that may leave off the end of a match
 
 
 def _validator(check: Callable[[str], int]) -> Callable[[str], int]:
