@@ -42,7 +42,6 @@ _UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
 
-
 def disclosed(document: Document) -> Iterator[tuple[int, int, str]]:
     """What stretches of a text say when they are decoded: start, end (in characters), plain text."""
     signs, stretches = _matchers()

@@ -137,8 +137,10 @@ def compiled(pattern: str, *, longest: bool = False) -> Any:
 
 
 def started(patterns: Iterable[str]) -> Any:
-    """A set of which `Match` names the patterns that a text begins with; RE2 only."""
+    """A set of which `Match` names the patterns that a text begins with; None without RE2."""
     module = _re2()
+    if module is None:
+        return None
     found = module.Set.MatchSet(_options(module))
     for pattern in patterns:
         found.Add(pattern)

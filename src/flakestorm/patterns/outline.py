@@ -1,9 +1,9 @@
 """What is characteristic of a pattern, so that many patterns can be looked for at once.
 
-A gap (`[^.\\n]{0,60}`, `(?:[a-z]+ ){0,2}`) does not let go of a text: an automaton of many patterns with gaps comes into
-new states all the time, and to build a state costs a thousand times as much as to visit it. Between its gaps a pattern
-is made of known words, and an automaton of these is soon complete. So a pattern is cut at its gaps, and of what is
-left the part that texts have least often stands for it: where the pattern occurs, that part occurs.
+A gap (`[^.\\n]{0,60}`, `(?:[a-z]+ ){0,2}`) does not let go of a text: an automaton of many patterns with gaps is in new
+states all the time, and to build a state costs a thousand times as much as to visit it. Between its gaps a pattern is
+made of known words, and an automaton of these is soon complete. So a pattern is cut at its gaps, and of what is left
+the part that texts have least often stands for it: where the pattern occurs, that part occurs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["FLAGS", "Token", "anchors", "read", "starts"]
+__all__ = ["FLAGS", "Token", "anchors", "foreign", "read", "starts"]
 
 FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
@@ -34,17 +34,18 @@ _PER_MARK = dict.fromkeys(":/.,-", 0.9) | {"!": 0.05, "|": 0.1}
 _FOREIGN = 0.02  # a character that is not ASCII
 _LEAST = 1e-5  # no word is rarer
 _EVERYWHERE = ("http", "https", "a", "the", "to", "in", "as", "of", "and")
-_COMMON = 0.05  # a word that most English texts have
-_COMMON_WORDS = frozenset(
-    """the you your that this with from will have what and for are was were has can all any not its it is in on of to
+_PER_COMMON_WORD = 0.05
+_COMMON_WORDS = """
+    the you your that this with from will have what and for are was were has can all any not its it is in on of to
     as be by or an a i we they them their do does if so no my me our his her who when how more one about which out
     been but only just also must should would could please request user users info information data at give given
     first need needs provide provided say show tell know use used using new other others make made like there here
     some into than then these those each every over system message answer response reply help time way today now
     name account code follow following read sure where same before after own place list send test version start
-    com url link image file function tool api command install open write writing response responses chat
-    does don doesn cannot world llm never running how avoid part should email assistant run call reason reasons""".split()
-)
+    com url link image file function tool api command install open write writing responses chat don doesn cannot
+    world llm never running avoid part email assistant run call reason reasons
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,23 @@ def anchors(pattern: str) -> list[str]:
         branches = inner
     found = [_rarest(branch, begins=False)[1] for branch in branches]
     return found if all(found) else []
+
+
+def foreign(pattern: str) -> bool:
+    """Whether a pattern matches nothing that is all ASCII.
+
+    Args:
+        pattern: in the syntax that RE2 and Python's `re` share.
+    """
+    branches, _ = read(FLAGS.sub("", pattern), 0)
+    return all(map(_foreign, branches))
+
+
+def _foreign(run: Branch) -> bool:
+    return any(
+        token.least and (all(map(_foreign, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
+        for token in run
+    )
 
 
 def read(pattern: str, at: int) -> tuple[tuple[Branch, ...], int]:
@@ -206,7 +224,7 @@ def _commonness(run: Iterable[Token]) -> float:
 def _of_word(word: str) -> float:
     if word in _EVERYWHERE:
         return _PER_CHARACTER
-    return max(_COMMON if word in _COMMON_WORDS else _LEAST, _PER_CHARACTER ** len(word))
+    return max(_PER_COMMON_WORD if word in _COMMON else _LEAST, _PER_CHARACTER ** len(word))
 
 
 def starts(run: Iterable[Token]) -> bool:

@@ -2,7 +2,7 @@
 
 What is characteristic of each pattern (`outline.py`) is looked for in one go, all under one `\\b`: without that, every
 state of the automaton would have to remember each pattern that may begin next. Only around what was found are patterns
-asked.
+asked. Without RE2 every pattern is asked everywhere.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flakestorm.patterns.engine import compiled, started
-from flakestorm.patterns.outline import anchors
+from flakestorm.patterns.outline import anchors, foreign
 
 __all__ = ["Prefilter"]
 
+_BOUNDARY = "\\b"
 _MOST_MEMORIES = 20_000
 _MEMORY_BYTES = 80  # a longer hit is not remembered
 _MOST_HITS = 5_000  # more, and the whole text is read with every pattern
@@ -38,14 +39,15 @@ class Prefilter:
                 self._owners.setdefault(anchor, []).append(index)
             if not found:
                 self._always.append(index)
-        self._which: Any = started([f"(?im){anchor}" for anchor in self._owners])
+        self._which: Any = started([f"(?im){anchor.removeprefix(_BOUNDARY)}" for anchor in self._owners])
         self._of_anchor = list(self._owners.values())
-        words = [anchor.removeprefix("\\b") for anchor in self._owners if anchor.startswith("\\b")]
-        marks = [anchor for anchor in self._owners if not anchor.startswith("\\b") and anchor.isascii()]
-        foreign = [anchor for anchor in self._owners if not anchor.startswith("\\b") and not anchor.isascii()]
-        self._ascii = [_any_of(words, r"\b"), _any_of(marks)]
-        self._foreign = [_any_of(foreign)]
+        words = [anchor.removeprefix(_BOUNDARY) for anchor in self._owners if anchor.startswith(_BOUNDARY)]
+        marks = [anchor for anchor in self._owners if not anchor.startswith(_BOUNDARY)]
         self._memory: dict[bytes, tuple[int, ...]] = {}
+        if self._which is None:
+            return
+        self._ascii = [_any_of(words, _BOUNDARY), _any_of([anchor for anchor in marks if not foreign(anchor)])]
+        self._foreign = _any_of([anchor for anchor in marks if foreign(anchor)])
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -53,28 +55,26 @@ class Prefilter:
         Args:
             data: the text in UTF-8.
         """
-        whole = [(0, len(data))]
-        found = {index: whole for index in self._always}
+        if self._which is None:
+            return self._everywhere(data)
+        found = {index: [(0, len(data))] for index in self._always}
         hits = 0
-        for pattern in self._ascii if data.isascii() else self._ascii + self._foreign:
+        for pattern in self._ascii if data.isascii() else [*self._ascii, self._foreign]:
             at = 0
             while match := pattern.search(data, at):
                 start, end = match.span()
                 for index in self._asked(data[start:end]):
                     reach = self._reaches[index]
-                    first, last = max(0, start - reach), min(len(data), end + reach)
-                    around = found.get(index)
-                    if around is None:
-                        found[index] = [(first, last)]
-                    elif first <= around[-1][1]:
-                        around[-1] = (around[-1][0], max(last, around[-1][1]))
-                    else:
-                        around.append((first, last))
+                    stretch = (max(0, start - reach), min(len(data), end + reach))
+                    found.setdefault(index, []).append(stretch)
                 at = start + 1
                 hits += 1
                 if hits > _MOST_HITS:
-                    return dict.fromkeys(range(len(self._reaches)), whole)
-        return found
+                    return self._everywhere(data)
+        return {index: _merged(stretches) for index, stretches in found.items()}
+
+    def _everywhere(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
+        return {index: [(0, len(data))] for index in range(len(self._reaches))}
 
     def _asked(self, hit: bytes) -> tuple[int, ...]:
         """The patterns of which something begins where a hit begins."""
@@ -89,5 +89,19 @@ class Prefilter:
         return known
 
 
+def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The stretches in order, those that touch as one."""
+    if len(stretches) == 1:
+        return stretches
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
 def _any_of(patterns: list[str], before: str = "") -> Any:
-    return compiled(f"(?im){before}(?:{'|'.join(sorted(patterns))})", longest=True)
+    nothing = r"[^\x00-\x{10FFFF}]"
+    return compiled(f"(?im){before}(?:{'|'.join(sorted(patterns)) or nothing})", longest=True)

@@ -14,9 +14,7 @@ from flakestorm.patterns.outline import FLAGS, Token, read, starts
 
 __all__ = ["shape_of", "shaped"]
 
-_SHAPE = bytes.maketrans(
-    (string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 26 + b"A" * 26
-)
+_SHAPE = bytes.maketrans((string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 26 + b"A" * 26)
 _CHARACTERS = [chr(code) for code in range(128)]
 _LONG = 12  # repetitions of more are not counted
 
@@ -62,7 +60,7 @@ def _class(atom: str, flags: str) -> str:
         return atom
     matches = re.compile(flags + atom, re.ASCII).fullmatch
     shapes = {chr(_SHAPE[ord(c)]) for c in _CHARACTERS if matches(c)}
-    foreign = "\\x{80}-\\x{10FFFF}" if not atom.isascii() or matches("\u0394") else ""
+    foreign = "\x80-\U0010ffff" if not atom.isascii() or matches("\u0394") else ""
     if len(shapes) == 1 and not foreign:
         return re.escape(shapes.pop())
     return f"[{''.join(sorted(map(_escaped, shapes)))}{foreign}]"
