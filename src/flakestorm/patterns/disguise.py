@@ -174,5 +174,5 @@ _NAMES = (*_STRETCHES, *_WHOLE)
 @cache
 def _matchers() -> tuple[Matcher, Matcher]:
     """The signs of all disguises in the order of their names, and the stretches of those that have some."""
-    signs = [row[0] for row in (*_STRETCHES.values(), *_WHOLE.values())]
+    signs = [row[0] for row in _STRETCHES.values()] + [row[0] for row in _WHOLE.values()]
     return Matcher(signs), Matcher((row[1] for row in _STRETCHES.values()), together=False)

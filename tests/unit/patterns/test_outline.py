@@ -34,7 +34,7 @@ def test_every_pattern_has_something_characteristic() -> None:
     assert [row["id"] for row in ROWS if not anchors(row["pattern"])] in ([], ["many-shot"])
 
 
-@given(st.sampled_from(ROWS), st.text(max_size=10))
+@given(st.sampled_from([row for row in ROWS if anchors(row["pattern"])]), st.text(max_size=10))
 def test_an_anchor_occurs_within_every_match(row: dict[str, object], before: str) -> None:
     for example in row["examples"]:  # type: ignore[attr-defined]
         text = f"{before}\n{example}"
