@@ -13,7 +13,7 @@ ROWS = {
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "explore": ["flakestorm", "random, every call", "random, 5% of calls", "one by one, then two by two"],
-    "scan": ["flakestorm, injections", "flakestorm, personal data"],
+    "scan": ["docs (", "package descriptions ("],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
 }
 

@@ -1,7 +1,7 @@
 """Text in disguise, as a model would read it.
 
-Cheap signs, most of them among the text's words, say which disguises to try; an ordinary text pays for none. What is
-decoded is bounded in number and size.
+Signs that are all looked for in one pass say which disguises to try; an ordinary text pays for none. What is decoded is
+bounded in number and size.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import islice
 from string import ascii_lowercase as abc
 from urllib.parse import unquote
+
+from flakestorm.patterns.engine import Document, Matcher
 
 __all__ = ["disclosed"]
 
@@ -37,70 +41,21 @@ _ALIKE = str.maketrans("аеорсухіјѕԁһӏԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥ
 _UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
-_SHIFTED = frozenset(_shift(word, by).encode() for by in range(1, 26) for word in _WORDS)
-_BACKWARDS = frozenset(word[::-1].encode() for word in (*_WORDS, "system"))
-_SPACED = tuple(mark.join(part) for part in ("gnore", "nstruc", "rompt", "asswor", "ystem") for mark in " ._*|-")
-_ODD = re.compile(
-    f"{_UNSEEN.pattern}|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f\u24b6-\u24e9]"
-    "|[a-z][\u0300-\u036f\u0370-\u052f][a-z]|[a-z][\u0300-\u036f]{2}",
-    re.IGNORECASE,
-)
 
-
-def disclosed(text: str, words: Collection[bytes]) -> Iterator[tuple[int, int, str]]:
-    """What stretches of a text say when they are decoded: start, end (in characters), plain text.
-
-    Args:
-        words: the different words of the text, in lower case; they say which disguises to try.
-    """
-    for name in _worn(text, words):
-        pattern, decode = _STRETCHES[name]
-        for count, stretch in enumerate(pattern.finditer(text)):
-            if count == _BLOBS:
-                break
-            plain = decode(stretch[0][:_BLOB_CHARS])
-            if plain:
-                yield *stretch.span(), plain
-    for uncover in _whole(text, words):
-        for plain in uncover(text[:_BLOB_CHARS]):
-            yield 0, len(text), plain
-
-
-def _worn(text: str, words: Collection[bytes]) -> Iterator[str]:
-    """The encodings that parts of a text may be in."""
-    if any(len(word) >= 16 for word in words):
-        yield "base64"
-        yield "hex"
-    elif "\\x" in text or sum(len(word) == 2 and word[0] in b"234567" and word[1] in b"abcdef" for word in words) >= 3:
-        yield "hex"
-    if any(len(word) == 8 and not word.strip(b"01") for word in words):
-        yield "binary"
-    if "%" in text:
-        yield "percent"
-    if "\\u" in text or "&#" in text:
-        yield "escapes"
-    if "- ." in text or ". -" in text:
-        yield "morse"
-
-
-def _whole(text: str, words: Collection[bytes]) -> Iterator[Callable[[str], Iterator[str]]]:
-    """The ways in which a whole text may be written."""
-    if not _SHIFTED.isdisjoint(words):
-        yield _caesar
-    if not _BACKWARDS.isdisjoint(words):
-        yield _backwards
-    if any(not word.isalpha() and not word.isdigit() and _leet_word(word) for word in words):
-        yield _leet
-    if sum(len(word) == 1 for word in words) >= 7:
-        lower = text.lower()
-        if any(word in lower for word in _SPACED):
-            yield _spaced
-    if not text.isascii() and _ODD.search(text):
-        yield _unseen
-
-
-def _leet_word(word: bytes) -> bool:
-    return word.decode().translate(_LEET).startswith(_WORDS)
+def disclosed(document: Document) -> Iterator[tuple[int, int, str]]:
+    """What stretches of a text say when they are decoded: start, end (in characters), plain text."""
+    signs, stretches = _matchers()
+    for sign in signs.occurring(document.data):
+        name = _NAMES[sign]
+        if name in _STRETCHES:
+            decode = _STRETCHES[name][2]
+            for start, end in islice(stretches.places(sign, document), _BLOBS):
+                plain = decode(document.text[start : min(end, start + _BLOB_CHARS)])
+                if plain:
+                    yield start, end, plain
+        else:
+            for plain in _WHOLE[name][1](document.text[:_BLOB_CHARS]):
+                yield 0, len(document.text), plain
 
 
 def _readable(data: bytes) -> str:
@@ -171,14 +126,53 @@ def _spaced(text: str) -> Iterator[str]:
     yield " ".join(re.sub(r"\b(\w)[ ._*|-](?=\w\b)", r"\1", word) for word in words)
 
 
-_STRETCHES: dict[str, tuple[re.Pattern[str], Callable[[str], str]]] = {
-    name: (re.compile(pattern, re.ASCII), decode)
-    for name, pattern, decode in (
-        ("base64", r"[A-Za-z0-9+/_-]{20,}={0,2}", _base64),
-        ("hex", r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,]?){12,}", _hex),
-        ("binary", r"(?:[01]{8}\s*){6,}", _binary),
-        ("percent", r"(?:%[0-9A-Fa-f]{2}[\w.-]{0,40}){8,}", unquote),
-        ("escapes", r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}", _escapes),
-        ("morse", r"(?:[.-]{1,6}[\s/]+){12,}", _morse),
-    )
+def _any_word(words: Iterable[str]) -> str:
+    return rf"(?i)\b(?:{'|'.join(sorted(words))})"
+
+
+def _leet_words(word: str) -> Iterator[str]:
+    """What a word in leetspeak may begin with: patterns with at least one digit."""
+    digits = {chr(letter): chr(sign) for sign, letter in _LEET.items() if chr(sign).isdigit()}
+    for place, letter in enumerate(word):
+        if letter in digits:
+            rest = "".join(f"[{c}{digits[c]}]" if c in digits else c for c in word[place + 1 :])
+            yield word[:place] + digits[letter] + rest
+
+
+_SHIFTED = (_shift(word, by) for by in range(1, 26) for word in _WORDS)
+_BACKWARDS = (word[::-1] for word in (*_WORDS, "system"))
+_SPACED = (mark.join(part) for part in ("gnore", "nstruc", "rompt", "asswor", "ystem") for mark in " ._*|-")
+
+# Name -> a sign that makes a closer look worth while, where to look, how to read it.
+_STRETCHES: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "base64": (r"[A-Za-z0-9]{16}", r"[A-Za-z0-9+/_-]{20,}={0,2}", _base64),
+    "hex": (
+        r"[0-9A-Fa-f]{24}|(?:(?:\\x|0x)[0-9A-Fa-f]{2}[\s:,]?){6}|\b(?:[2-7][0-9A-Fa-f][\s:,]){6}",
+        r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,]?){12,}",
+        _hex,
+    ),
+    "binary": (r"[01]{8}\s*[01]{8}", r"(?:[01]{8}\s*){6,}", _binary),
+    "percent": (r"%[0-9A-Fa-f]{2}", r"(?:%[0-9A-Fa-f]{2}[\w.-]{0,40}){8,}", unquote),
+    "escapes": (r"\\u[0-9A-Fa-f]{4}|&#", r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}", _escapes),
+    "morse": (r"- \.|\. -", r"(?:[.-]{1,6}[\s/]+){12,}", _morse),
 }
+# The same for ways in which a whole text is written.
+_WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
+    "caesar": (_any_word(_SHIFTED) + r"\b", _caesar),
+    "backwards": (_any_word(_BACKWARDS) + r"\b", _backwards),
+    "leet": (_any_word(start for word in _WORDS for start in _leet_words(word)), _leet),
+    "spaced": (f"(?i){'|'.join(map(re.escape, _SPACED))}", _spaced),
+    "unseen": (
+        f"{_UNSEEN.pattern}|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f]"
+        "|[\u24b6-\u24e9]|[A-Za-z][\u0300-\u052f][A-Za-z]|[A-Za-z][\u0300-\u036f]{2}",
+        _unseen,
+    ),
+}
+_NAMES = (*_STRETCHES, *_WHOLE)
+
+
+@cache
+def _matchers() -> tuple[Matcher, Matcher]:
+    """The signs of all disguises in the order of their names, and the stretches of those that have some."""
+    signs = [row[0] for row in _STRETCHES.values()] + [row[0] for row in _WHOLE.values()]
+    return Matcher(signs), Matcher((row[1] for row in _STRETCHES.values()), together=False)

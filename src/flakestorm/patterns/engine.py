@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
+__all__ = ["Document", "Matcher", "compiled", "encodable", "file_of", "near_words", "rows_of", "started"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -54,9 +54,7 @@ class Matcher:
         if module is None:
             self.compiled: list[Any] = [re.compile(source, re.ASCII) for source in sources]
             return
-        options = module.Options()
-        options.max_mem = _MAX_MEMORY_BYTES
-        options.log_errors = False
+        options = _options(module)
         self.compiled = [module.compile(source, options) for source in sources]
         if not together:
             return
@@ -122,6 +120,39 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text
+
+
+def compiled(pattern: str, *, longest: bool = False) -> Any:
+    """A pattern for bytes, by RE2 where it is installed.
+
+    Args:
+        longest: whether the longest of the matches that begin first is wanted; Python's `re` takes the first it tries.
+    """
+    module = _re2()
+    if module is None:
+        return re.compile(pattern.encode(), re.ASCII)
+    options = _options(module)
+    options.longest_match = longest
+    return module.compile(pattern, options)
+
+
+def started(patterns: Iterable[str]) -> Any:
+    """A set of which `Match` names the patterns that a text begins with; None without RE2."""
+    module = _re2()
+    if module is None:
+        return None
+    found = module.Set.MatchSet(_options(module))
+    for pattern in patterns:
+        found.Add(pattern)
+    found.Compile()
+    return found
+
+
+def _options(module: Any) -> Any:
+    options = module.Options()
+    options.max_mem = _MAX_MEMORY_BYTES
+    options.log_errors = False
+    return options
 
 
 def _re2() -> Any:

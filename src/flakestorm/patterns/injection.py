@@ -18,7 +18,7 @@ from typing import Any
 from flakestorm.patterns.disguise import disclosed
 from flakestorm.patterns.engine import Document, Matcher, file_of
 from flakestorm.patterns.finding import Finding
-from flakestorm.patterns.prefilter import Prefilter, keys_of, windows, words_of
+from flakestorm.patterns.prefilter import Prefilter
 
 __all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
 
@@ -75,42 +75,31 @@ def injections(text: str) -> list[Finding]:
 
 def _in_piece(text: str) -> list[Finding]:
     document = Document(_straight(text))
-    words = words_of(document.data)
-    found = _plainly(document, words)
+    found = _plainly(document)
     taken = [(f.start, f.end) for f in found]
-    for start, end, plain in disclosed(document.text, words):
+    for start, end, plain in disclosed(document):
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
     return found
 
 
-def _plainly(document: Document, words: set[bytes]) -> list[Finding]:
+def _plainly(document: Document) -> list[Finding]:
     """What is said without disguise. Signs that only support others are looked for where there are others."""
     _, prefilter, signs = _patterns()
-    candidates = prefilter.candidates(keys_of(document.text, words))
-    lower = document.data.lower()
-    found = [
-        place
-        for index, keys in candidates.items()
-        if signs[index].confidence > SUPPORT
-        for place in _located(index, document, windows(lower, keys, signs[index].reach))
-    ]
+    candidates = prefilter.candidates(document.data)
+    strong = [index for index in candidates if signs[index].confidence > SUPPORT]
+    found = [place for index in strong for place in _located(index, document, candidates[index])]
     if not found:
         return []
-    found += [
-        place
-        for index, keys in candidates.items()
-        if signs[index].confidence <= SUPPORT
-        for place in _located(index, document, windows(lower, keys, signs[index].reach))
-    ]
-    return _convincing(found)
+    weak = candidates.keys() - strong
+    return _convincing([*found, *(place for index in weak for place in _located(index, document, candidates[index]))])
 
 
 def _strongest(text: str) -> Finding | None:
     """What a disclosed text gives away; it is not disclosed any further."""
     document = Document(_straight(text))
-    found = _plainly(document, words_of(document.data))
+    found = _plainly(document)
     return max(found, key=lambda f: f.confidence, default=None)
 
 
@@ -207,4 +196,4 @@ def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
         for row in rows
     ]
     patterns = [row["pattern"] for row in rows]
-    return Matcher(patterns, together=False), Prefilter(patterns), signs
+    return Matcher(patterns, together=False), Prefilter(patterns, [sign.reach for sign in signs]), signs

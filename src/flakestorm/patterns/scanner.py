@@ -19,7 +19,8 @@ from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import Document, Matcher, near_words, rows_of
 from flakestorm.patterns.finding import Finding, disjoint
-from flakestorm.patterns.validators import VALIDATORS
+from flakestorm.patterns.shape import shape_of, shaped
+from flakestorm.patterns.validators import SHORTENING, VALIDATORS
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
@@ -99,16 +100,24 @@ def _within(inner: Finding, outer: Finding) -> bool:
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
     document = Document(text)
     matcher, rules, _ = _pii()
-    stretches = _stretches(document.data)
-    if not stretches:
-        return []
-    dense = b"\n".join([document.data[start:end] for start, end in stretches])
     return [
         finding
-        for index in matcher.occurring(dense)
+        for index, stretches in sorted(_asked(document.data).items())
         if wanted[index]
         for finding in _search(rules[index], document.text, matcher.places(index, document, stretches))
     ]
+
+
+def _asked(data: bytes) -> dict[int, list[tuple[int, int]]]:
+    """The rules whose shape a text has, each with the stretches that have it."""
+    shapes, owners = _shapes()
+    shape = shape_of(data)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for stretch in _stretches(data):
+        for place in shapes.occurring(shape[stretch[0] : stretch[1]]):
+            for index in owners[place]:
+                found.setdefault(index, []).append(stretch)
+    return found
 
 
 def _stretches(data: bytes) -> list[tuple[int, int]]:
@@ -135,9 +144,21 @@ def entities() -> tuple[str, ...]:
 @cache
 def _pii() -> tuple[Matcher, list[_Rule], tuple[str, ...]]:
     rows = rows_of("pii.yaml")
-    matcher = Matcher(row["pattern"] for row in rows)
+    matcher = Matcher((row["pattern"] for row in rows), together=False)
     rules = [_rule(row) for row in rows]
     return matcher, rules, tuple(sorted({rule.entity for rule in rules}))
+
+
+@cache
+def _shapes() -> tuple[Matcher, list[list[int]]]:
+    """The shapes of all patterns, and the rules that each belongs to."""
+    owners: dict[str, list[int]] = {}
+    for index, row in enumerate(rows_of("pii.yaml")):
+        before, behind = row.get("not_before", r"\w"), row.get("not_after", r"\w")
+        whole = behind.startswith((r"\w", r"[\w")) and row.get("validator") not in SHORTENING
+        shape = shaped(row["pattern"], at_word=before.startswith((r"\w", r"[\w")), to_word=whole)
+        owners.setdefault(shape, []).append(index)
+    return Matcher(owners), list(owners.values())
 
 
 def _rule(row: dict[str, Any]) -> _Rule:

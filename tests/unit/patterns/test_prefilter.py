@@ -3,50 +3,67 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from flakestorm.patterns import engine
 from flakestorm.patterns.engine import Document, Matcher
 from flakestorm.patterns.injection import injection_rows
-from flakestorm.patterns.prefilter import NOT_ASCII, Prefilter, keys_of, needs, windows, words_of
+from flakestorm.patterns.prefilter import Prefilter
 
 ROWS = injection_rows()
+PATTERNS = [row["pattern"] for row in ROWS]
+PREFILTER = Prefilter(PATTERNS, [row.get("reach", 160) for row in ROWS])
+MATCHER = Matcher(PATTERNS, together=False)
+EXAMPLES = [text for row in ROWS for text in (*row["examples"], *row["counter_examples"])]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "wanted"),
-    [
-        (r"\bignore\W+this", [{"ignore"}, {"this"}]),
-        (r"\b(?:forget|dismiss)(?:ed)?\W+rules", [{"rule"}, {"forget", "dismis"}]),
-        (r"\b(?:an?|the)\b", [{"a", "an", "the"}]),
-        (r"\bx?ab", []),
-        (r"ignore", []),
-        (r"<!--", [{"<"}, {"!"}]),
-        (r"密码", [{NOT_ASCII}]),
-        (r"\bmode(?:l|rn)?", [{"mode", "modern"}]),
-        (r"\b(?:foo\b|.)", []),
-    ],
-)
-def test_needs_are_read_off_the_pattern(pattern: str, wanted: list[set[str]]) -> None:
-    assert sorted(map(sorted, needs(f"(?i){pattern}"))) == sorted(map(sorted, wanted))
+def check(text: str) -> None:
+    document = Document(text)
+    candidates = PREFILTER.candidates(document.data)
+    for index, row in enumerate(ROWS):
+        everywhere = list(MATCHER.places(index, document))
+        near = list(MATCHER.places(index, document, candidates.get(index, [])))
+        assert near == everywhere, (row["id"], text)
 
 
 def test_no_example_is_left_out() -> None:
-    patterns = [row["pattern"] for row in ROWS]
-    prefilter, matcher = Prefilter(patterns), Matcher(patterns, together=False)
-    texts = [text for row in ROWS for text in (*row["examples"], *row["counter_examples"])]
-    for text in [*texts, " ... ".join(texts)]:
-        document = Document(text)
-        candidates = prefilter.candidates(keys_of(text, words_of(document.data)))
-        occurring = {index for index in range(len(ROWS)) if any(True for _ in matcher.places(index, document))}
-        assert occurring <= candidates.keys(), [ROWS[index]["id"] for index in occurring - candidates.keys()]
+    for text in EXAMPLES:
+        check(text)
+        check(f"An introduction, _{text} - and more")
 
 
-def test_windows_lie_around_the_keys_and_have_all_that_is_needed() -> None:
-    data = b"x" * 500 + b" ignore that rule " + b"x" * 500 + b" ignore it"
-    assert windows(data, [{"ignore"}], 10) == [(491, 511), (1009, 1029)]
-    assert windows(data, [{"ignore"}, {"rule"}], 20) == [(481, 521)]
-    assert windows(data, [], 10) == [(0, len(data))]
+@given(
+    st.lists(st.sampled_from(EXAMPLES), min_size=2, max_size=4), st.sampled_from([" ", "\n", ". ", " und so weiter "])
+)
+def test_no_example_among_others_is_left_out(texts: list[str], between: str) -> None:
+    document = Document(between.join(texts))
+    candidates = PREFILTER.candidates(document.data)
+    missing = [
+        row["id"]
+        for index, row in enumerate(ROWS)
+        if index not in candidates and any(True for _ in MATCHER.places(index, document))
+    ]
+    assert missing == []
 
 
-def test_many_places_make_one_window() -> None:
-    data = b"ignore " * 100
-    assert windows(data, [{"ignore"}], 3) == [(0, len(data))]
+def test_stretches_lie_around_what_was_found() -> None:
+    prefilter = Prefilter([r"(?im)\b(?:ignore\W+that)", r"(?im)\b(?:seldom)"], [10, 20])
+    data = b"x" * 500 + b" ignore  That " + b"x" * 500
+    assert prefilter.candidates(data) == {0: [(491, 523)]}
+    assert prefilter.candidates(b"seldom or seldom") == {1: [(0, 16)]}
+    assert prefilter.candidates(b"") == {}
+
+
+def test_a_pattern_of_gaps_alone_is_asked_everywhere() -> None:
+    assert Prefilter([r"(?im)\b(?:\w+)"], [5]).candidates(b"some text") == {0: [(0, 9)]}
+
+
+def test_a_text_of_nothing_but_hits_is_read_as_a_whole() -> None:
+    data = b"ignore that " * 6_000
+    assert Prefilter([r"(?im)\bignore\W+that"], [5]).candidates(data) == {0: [(0, len(data))]}
+
+
+def test_without_re2_every_pattern_is_asked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_re2", lambda: None)
+    assert Prefilter([r"(?im)\bignore", r"(?im)\bthat"], [5, 5]).candidates(b"text") == {0: [(0, 4)], 1: [(0, 4)]}
