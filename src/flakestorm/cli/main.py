@@ -41,12 +41,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report:report", "Render a saved report in any form, or list those that are saved."),
     "score": ("report:score", "Print a saved report's score and nothing else."),
     "scan": ("scan:scan", "Find personal data and injected instructions in files."),
+    "view": ("view:view", "Look at saved reports, runs and tapes in a local web viewer."),
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "shrink", "view"})
+LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "shrink"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -160,7 +160,7 @@ class Store:
         What it costs depends on these runs alone, not on how many are kept already.
         """
         digests = _digests(documents)
-        at = self._at.get(id_) or _Next(*self._rows(_COUNTS, (id_, id_))[0])
+        at = self._at.get(id_) or _Next(*self.rows(_COUNTS, (id_, id_))[0])
         with self._writing() as db:
             for document in documents:
                 at = self._add(db, id_, document, digests, at)
@@ -168,7 +168,7 @@ class Store:
 
     def finish(self, id_: str, document: Mapping[str, Any]) -> None:
         """Keep the whole report, in its final form."""
-        known = {run for (run,) in self._rows("SELECT id FROM runs WHERE report = ?", (id_,))}
+        known = {run for (run,) in self.rows("SELECT id FROM runs WHERE report = ?", (id_,))}
         order = [(at, id_, run["id"]) for at, run in enumerate(document["runs"])]
         fresh = {**document, "runs": [run for run in document["runs"] if run["id"] not in known]}
         digests = _digests([fresh])
@@ -263,7 +263,7 @@ class Store:
             command: of this command only.
             limit: at most so many; all when negative.
         """
-        rows = self._rows(
+        rows = self.rows(
             "SELECT id, command, config, started_at, verdict, exit_code, scores, state,"
             " (SELECT count(*) FROM runs WHERE report = reports.id)"
             " FROM reports WHERE :command IS NULL OR command = :command ORDER BY started_at DESC, id DESC LIMIT :limit",
@@ -280,7 +280,7 @@ class Store:
         Raises:
             Misuse: there is none, or more than one.
         """
-        ids = [id_ for (id_,) in self._rows("SELECT id FROM reports ORDER BY started_at DESC, id DESC", ())]
+        ids = [id_ for (id_,) in self.rows("SELECT id FROM reports ORDER BY started_at DESC, id DESC", ())]
         if name == "latest" and ids:
             return str(ids[0])
         found = [id_ for id_ in ids if id_ == name] or [
@@ -300,12 +300,12 @@ class Store:
         Raises:
             Misuse: there is none.
         """
-        rows = self._rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
+        rows = self.rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
         if not rows:
             raise Misuse(f"no report {id_!r} in the store {self.folder}")
         document: dict[str, Any] = json.loads(rows[0][0])
-        cells = self._rows("SELECT document FROM cells WHERE report = ? ORDER BY position", (id_,))
-        runs = self._rows("SELECT document, tape FROM runs WHERE report = ? ORDER BY position, id", (id_,))
+        cells = self.rows("SELECT document FROM cells WHERE report = ? ORDER BY position", (id_,))
+        runs = self.rows("SELECT document, tape FROM runs WHERE report = ? ORDER BY position, id", (id_,))
         document["cells"] = [json.loads(cell) for (cell,) in cells]
         document["runs"] = [self._run(*row) for row in runs]
         if rows[0][1] != "done":
@@ -314,7 +314,7 @@ class Store:
 
     def tapes(self, report: str | None = None) -> list[Kept]:
         """The tapes the store keeps, with the runs they are of, the newest report first."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT runs.tape, runs.report, runs.id, runs.document FROM runs JOIN reports ON reports.id = runs.report"
             " WHERE runs.tape IS NOT NULL AND (:report IS NULL OR report = :report)"
             " ORDER BY reports.started_at DESC, report DESC, position, runs.id",
@@ -329,7 +329,12 @@ class Store:
         run: dict[str, Any] = json.loads(document)
         return run if tape is None else {**run, "tape": str(self.content.path(tape).absolute())}
 
-    def _rows(self, query: str, values: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """What a query gives.
+
+        Raises:
+            Misuse: the store cannot be read; the message says why.
+        """
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
