@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
+from browser_support import CHROMIUM, Watched, chromium
 from flakestorm.reports.html import write_html
 from flakestorm.reports.text import encodable
 from report_samples import HOSTILE, exchanges, hostile, large, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = os.environ.get("FLAKESTORM_CHROMIUM") or shutil.which("chromium")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"]
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,23 +25,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield chromium
-        chromium.close()
-
-
-class Watched:
-    """A page that keeps what it complained about, asked for and popped up."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda m: self.complaints.append(f"{m.type}: {m.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+    with chromium(sync_api) as browser:
+        yield browser
 
 
 @pytest.fixture

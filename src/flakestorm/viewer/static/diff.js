@@ -34,7 +34,7 @@ export async function diff(query) {
     trail: [make("span", { textContent: "Side by side" })],
     content: [
       make("h1", { className: "page-title", textContent: about.differ ? `${count(about.differ, "exchange")} of ${about.total} ${about.differ === 1 ? "differs" : "differ"}` : `The same was asked and said in all ${about.total} exchanges` }),
-      make("section", { ariaLabel: "Outputs", className: "two" }, ...[left, right].map((of, n) => make("div", null, make("h2", null, n ? "Right: " : "Left: ", link(page(of), of)), block("Output", about.outputs[n] || "(empty)")))),
+      make("section", { ariaLabel: "Outputs", className: "two" }, ...[left, right].map((of, n) => make("div", null, make("h2", null, n ? "Right: " : "Left: ", link(page(of), of)), block("Output", about.outputs[n] || "(empty)", "", 3)))),
       section("Exchanges", make("p", { className: "filter" }, make("label", null, only, " only those that differ"), " ",
         about.first === null ? "" : make("button", { type: "button", className: "button", textContent: "First difference", onclick: () => open(about.first) })), rows.box),
     ],
@@ -46,7 +46,7 @@ export async function diff(query) {
 async function showPair(left, right, at, total, move, closed) {
   const found = await api("pair", { left, right, at });
   const button = (text, to) => make("button", { type: "button", className: "button", textContent: text, disabled: to < 0 || to >= total, onclick: () => move(to) });
-  const said = (title, lines) => (lines.length ? make("div", null, make("h4", { textContent: title }), make("ul", { className: "plain differences" }, ...lines.map((line) => make("li", { className: "mono", textContent: line })))) : "");
+  const said = (title, lines) => (lines.length ? make("div", null, make("h3", { className: "lesser", textContent: title }), make("ul", { className: "plain differences" }, ...lines.map((line) => make("li", { className: "mono", textContent: line })))) : "");
   const { asked, said: reply } = found.differences;
   panel((found.left || found.right).site, [`pair ${at + 1} of ${total}`], [button("Previous", at - 1), button("Next", at + 1)],
     [said("Where the requests differ, left -> right", asked), said("Where the replies differ, left -> right", reply), found.both && !asked.length && !reply.length ? quiet("The same was asked and said.") : "",

@@ -29,8 +29,8 @@ export const quiet = (text) => make("p", { className: "quiet", textContent: text
 export const address = (page, values) => `${page}?${new URLSearchParams(Object.entries(values).filter(([, v]) => v !== null && v !== undefined && v !== ""))}`;
 export const link = (href, text, properties) => make("a", { href, textContent: text, ...properties });
 
-export function block(title, text, className) {
-  return make("div", null, make("h4", { textContent: title }),
+export function block(title, text, className, level = 4) {
+  return make("div", null, make(`h${level}`, { className: "lesser", textContent: title }),
     make("pre", { className: `text ${className || ""}`, textContent: text, tabIndex: text.length > 600 ? 0 : -1 }));
 }
 

@@ -29,7 +29,7 @@ function chunks(reply, found) {
   }
   const rows = reply.chunks.map((chunk, n) => make("li", null, make("span", { className: "at", textContent: `${n + 1} · +${ms(Math.max(0, chunk.at_ms - begin))} · ${bytes(chunk.bytes)}` }), make("code", { textContent: chunk.text })));
   const beyond = reply.chunks_total - reply.chunks.length;
-  return make("div", null, make("h4", { textContent: `Stream, ${count(reply.chunks_total, "chunk")} over ${ms(found.duration_ms)}` }), strip,
+  return make("div", null, make("h4", { className: "lesser", textContent: `Stream, ${count(reply.chunks_total, "chunk")} over ${ms(found.duration_ms)}` }), strip,
     make("details", { className: "more" }, make("summary", { textContent: "Chunks" }), make("ol", { className: "chunks" }, ...rows), beyond > 0 ? quiet(`and ${beyond} more on the tape`) : ""));
 }
 

@@ -8,7 +8,7 @@ export function heatmap(grid, open) {
   const buttons = [];
   const square = (row, column) => {
     const found = row.squares[column];
-    const button = make("button", { type: "button", className: found.mark + (found.low ? " low" : ""), ariaLabel: found.label, "data-testid": "cell", "data-scenario": row.name, "data-invariant": grid.invariants[column].id },
+    const button = make("button", { type: "button", className: found.mark + (found.low ? " low" : ""), ariaLabel: `${found.label} · ${SYMBOL[found.mark]} ${found.rate}${found.also ? " ≡" : ""}${found.unsteady ? " ~" : ""}`, "data-testid": "cell", "data-scenario": row.name, "data-invariant": grid.invariants[column].id },
       make("span", { textContent: SYMBOL[found.mark] }), ` ${found.rate}`,
       found.also ? make("i", { title: "also fails without chaos", textContent: "≡" }) : "",
       found.unsteady ? make("i", { title: "unsteady: equal runs of a prompt here differ", textContent: "~" }) : "");

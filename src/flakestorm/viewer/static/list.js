@@ -7,7 +7,7 @@ const BEYOND = 8;
 /** `load(offset, limit)` gives {total, items}; `draw(item, at)` one line's element (a link or a button). */
 export function list({ name, load, draw, height = 44, tall = 84, empty = "Nothing here." }) {
   const space = make("div", { className: "space", role: "list", ariaLabel: name });
-  const box = make("div", { className: "rows", role: "region", ariaLabel: name, tabIndex: 0 }, space);
+  const box = make("div", { className: "rows", role: "group", ariaLabel: name, tabIndex: 0 }, space);
   const slices = new Map();
   const drawn = new Map();
   let total = 0;
