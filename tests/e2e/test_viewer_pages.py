@@ -109,7 +109,14 @@ def test_from_the_list_to_the_bytes_and_back(page: Any, viewer: Viewer, store: S
     panel = page.locator("dialog[open]")
     panel.locator(".piece").first.wait_for()
     shown = panel.inner_text()
-    for piece in ("llm/gpt-4o#1", "Be brief.", "Oslo is cold.", "tool call search", "finish tool_calls", "5 chunks over"):
+    for piece in (
+        "llm/gpt-4o#1",
+        "Be brief.",
+        "Oslo is cold.",
+        "tool call search",
+        "finish tool_calls",
+        "5 chunks over",
+    ):
         assert piece in shown, piece
     panel.get_by_role("button", name="Next").click()
     page.locator("dialog h2", has_text="tool/search#1").wait_for()

@@ -101,8 +101,12 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
     version, one that is not finished."""
     store, tapes = folder / ".flakestorm", folder / "tapes"
     earlier = saved_with_tapes(store, tapes / "0", replace(sample(), started_at="2026-05-03T10:00:00Z"))
-    plain = saved_with_tapes(store, tapes / "1", replace(sample(), started_at="2026-05-05T10:00:00Z"), text="Oslo is cold.")
-    evil = saved_with_tapes(store, tapes / "2", replace(hostile(), started_at="2026-05-02T10:00:00Z"), text=HOSTILE, name=HOSTILE)
+    plain = saved_with_tapes(
+        store, tapes / "1", replace(sample(), started_at="2026-05-05T10:00:00Z"), text="Oslo is cold."
+    )
+    evil = saved_with_tapes(
+        store, tapes / "2", replace(hostile(), started_at="2026-05-02T10:00:00Z"), text=HOSTILE, name=HOSTILE
+    )
     recorded(store / "tapes" / "loose.tape")
     long = recorded(tapes / "long.tape", exchanges=exchanges)
     base = sample()
