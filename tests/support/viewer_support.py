@@ -24,8 +24,9 @@ from tape_support import Run
 __all__ = ["Asked", "Viewer", "recorded", "saved_with_tapes", "stores", "viewing"]
 
 LATER = {
-    "blame": {"conclusion": "step", "site": "tool/search#1", "kind": "tool", "jump": {"value": 0.7, "low": 0.4, "high": 0.9},
-              "continuations": 40, "curve": [[0, 0.9, 0.7, 1.0], [1, 0.2, 0.1, 0.4], [2, 0.1, 0.0, 0.3]]},
+    "blame": {"conclusion": "step", "site": "tool/search#1", "kind": "tool", "continuations": 40,
+              "jump": {"value": 0.7, "low": 0.4, "high": 0.9},
+              "curve": [[0, 0.9, 0.7, 1.0], [1, 0.2, 0.1, 0.4], [2, 0.1, 0.0, 0.3]]},
     "findings": [{"schedule": [{"site": "tool/search#1", "mode": "error"}], "invariant": "admits", "run": "r-0001",
                   "reproduce": "flakestorm run --prompt 0 --inject tool/search#1=error"}],
     "coverage": {"sites": 3, "singles": 9, "pairs": 12},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from flakestorm.errors import FlakestormError
@@ -68,7 +69,8 @@ class Answers:
 
     def report(self, asked: Asked) -> dict[str, Any]:
         """One report, without its runs."""
-        return report_view(self._saved(asked))
+        saved = self._saved(asked)
+        return report_view(saved, partial(self._shelf.runs, saved.id))
 
     def cell(self, asked: Asked) -> dict[str, Any]:
         """The runs behind a square of the heat map."""

@@ -6,11 +6,13 @@ asks again travel beside it as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from flakestorm.engine.events import CellResult, Score
 from flakestorm.errors import Misuse
+from flakestorm.reports.actions import next_step
+from flakestorm.reports.document import from_document
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt
 from flakestorm.reports.grid import Grid, Square, scale_of, worst_first
 from flakestorm.reports.text import encodable, one_line, unbroken, visible
@@ -18,6 +20,9 @@ from flakestorm.store.sqlite import Entry
 from flakestorm.viewer.shelf import Saved
 
 __all__ = ["cell_view", "entry_view", "report_view", "run_row", "run_view", "verdict_of"]
+
+BROKEN = 50
+"""Squares that did not pass that are listed; the heat map has them all."""
 
 _WORD = {"pass": "passed", "part": "partly failed", "fail": "failed", "open": "inconclusive", "none": "does not apply"}
 
@@ -36,8 +41,13 @@ def entry_view(entry: Entry) -> dict[str, Any]:
     }
 
 
-def report_view(saved: Saved) -> dict[str, Any]:
-    """A report's page, without its runs."""
+def report_view(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """A report's page.
+
+    Args:
+        saved: the report.
+        runs: gives some of its runs, as documents; asked for those that are quoted.
+    """
     head = saved.head
     return {
         "id": saved.id,
@@ -57,7 +67,7 @@ def report_view(saved: Saved) -> dict[str, Any]:
         "notes": [visible(str(note)) for note in _items(head.get("notes"))],
         "phases": [_phase(phase) for phase in _items(head.get("phases")) if isinstance(phase, Mapping)],
         "grid": None if saved.grid is None else _grid(saved.grid),
-        "broken": [] if saved.report is None else _broken(saved.report.cells),
+        "broken": _broken(saved, runs),
         "findings": [_finding(each) for each in _items(head.get("findings"))[:500] if isinstance(each, Mapping)],
         "coverage": _plain(head.get("coverage")),
         "blame": _blame(head.get("blame")),
@@ -184,11 +194,17 @@ def _square(square: Square) -> dict[str, Any]:
     }
 
 
-def _broken(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
-    """Squares that did not pass, the worst first, each with its first such cell."""
+def _broken(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Squares that did not pass, the worst first, each with its first such cell and what to do next."""
+    if saved.report is None or saved.grid is None:
+        return []
+    squares = {(square.scenario.name, square.invariant.id): square for square in saved.grid.squares}
     first: dict[tuple[str, str], CellResult] = {}
-    for cell in worst_first(cells):
+    for cell in worst_first(saved.report.cells):
         first.setdefault((cell.scenario, cell.invariant), cell)
+    shown = list(first.items())[:BROKEN]
+    documents = list(runs(sorted({cell.run for _, cell in shown})))
+    known = {run.id: run for run in from_document({**saved.head, "cells": [], "runs": documents}).runs}
     return [
         {
             "scenario": encodable(cell.scenario),
@@ -197,9 +213,10 @@ def _broken(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
             "severity": cell.severity,
             "verdict": cell.verdict,
             "reason": one_line(cell.reason, 400),
+            "next": visible(next_step(squares[key], cell, known.get(cell.run))),
             "also": cell.also_fails_without_chaos,
         }
-        for cell in list(first.values())[:50]
+        for key, cell in shown
     ]
 
 

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ def kept(folder: Path, document: dict) -> tuple[Shelf, Saved]:
 
 
 def test_a_report_has_its_grid_scores_and_what_did_not_pass(tmp_path: Path) -> None:
-    _, saved = kept(tmp_path, to_document(sample()))
-    found = report_view(saved)
+    shelf, saved = kept(tmp_path, to_document(sample()))
+    found = report_view(saved, partial(shelf.runs, saved.id))
     assert (found["verdict"], found["runs"], found["seed"], found["done"]) == ("fail", 8, "42", True)
     squares = {
         (row["name"], i["id"]): square
@@ -32,24 +33,25 @@ def test_a_report_has_its_grid_scores_and_what_did_not_pass(tmp_path: Path) -> N
     assert squares["booking-times-out", "no-false-booking"]["mark"] == "fail"
     assert squares["model-cut-short", "fast"]["label"] == "model-cut-short, fast: inconclusive"
     assert found["broken"][0]["shown"] == "booking-times-out × no-false-booking"
+    assert found["broken"][0]["next"].startswith("Look at what the agent does after tool/book_flight#1 timeout:300")
     assert found["scores"][0]["value"] == 71.43
     assert (found["findings"], found["blame"], found["coverage"]) == ([], None, None)
 
 
 def test_a_report_without_anything_can_be_shown(tmp_path: Path) -> None:
-    _, saved = kept(tmp_path, to_document(empty()))
-    assert report_view(saved)["grid"] == {"invariants": [], "rows": []}
+    shelf, saved = kept(tmp_path, to_document(empty()))
+    assert report_view(saved, partial(shelf.runs, saved.id))["grid"] == {"invariants": [], "rows": []}
 
 
 def test_keys_of_other_commands_are_shown_whatever_they_hold(tmp_path: Path) -> None:
-    _, saved = kept(tmp_path / "a", {**to_document(sample()), **LATER})
-    found = report_view(saved)
+    shelf, saved = kept(tmp_path / "a", {**to_document(sample()), **LATER})
+    found = report_view(saved, partial(shelf.runs, saved.id))
     assert found["blame"]["curve"][1] == [1.0, 0.2, 0.1, 0.4]
     assert found["findings"][0]["schedule"] == ["tool/search#1 error"]
     assert found["coverage"] == {"sites": "3", "singles": "9", "pairs": "12"}
     odd = {"blame": {"curve": [1, ["x", None, 1, 1], [1]]}, "findings": [1, {"schedule": 3}], "coverage": [1]}
-    _, saved = kept(tmp_path / "b", {**to_document(sample()), **odd})
-    found = report_view(saved)
+    shelf, saved = kept(tmp_path / "b", {**to_document(sample()), **odd})
+    found = report_view(saved, partial(shelf.runs, saved.id))
     assert found["blame"]["curve"] == [[0.0, 0.0, 1.0, 1.0]]
     assert (len(found["findings"]), found["coverage"]) == (1, None)
 
@@ -82,7 +84,7 @@ def test_the_worst_verdict_of_its_cells_is_a_runs() -> None:
 
 def test_hostile_text_is_made_visible(tmp_path: Path) -> None:
     shelf, saved = kept(tmp_path, to_document(replace(hostile(), started_at="2026-05-04T10:00:00Z")))
-    report = report_view(saved)
+    report = report_view(saved, partial(shelf.runs, saved.id))
     names = [row.pop("name") for row in report["grid"]["rows"]]  # asked for again, so they travel as they are
     ids = [each["id"] for each in report["grid"]["invariants"]]
     for each in (*report["grid"]["invariants"], *report["broken"]):

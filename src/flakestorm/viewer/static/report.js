@@ -49,7 +49,7 @@ function broken(found) {
   return [make("section", { className: "broken", ariaLabel: "What did not pass" }, make("h2", { textContent: "What did not pass" }),
     make("ol", null, ...found.broken.map((each) => make("li", null, make("h3", null, verdict(each.verdict), " ",
       link(address("/report", { id: found.id, scenario: each.scenario, invariant: each.invariant }), each.shown), " ", make("span", { className: `severity ${each.severity}`, textContent: each.severity })),
-    make("p", { className: "reason", textContent: each.reason }), each.also ? make("p", { className: "also", textContent: "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : ""))))];
+    make("p", { className: "reason", textContent: each.reason }), each.next ? make("p", { className: "next" }, make("strong", { textContent: "Next" }), ` ${each.next}`) : "", each.also ? make("p", { className: "also", textContent: "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : ""))))];
 }
 
 function head(found) {
