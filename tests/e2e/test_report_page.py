@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browser_support import CHROMIUM, Watched, chromium
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
 from flakestorm.reports.html import write_html
 from flakestorm.reports.text import encodable
 from report_samples import HOSTILE, exchanges, hostile, large, sample
@@ -202,6 +202,17 @@ def test_text_has_the_contrast_wcag_asks_for(page: Any, scheme: str) -> None:
     page.locator("details.exchange summary").nth(1).click()
     page.locator("details.exchange .inside").wait_for()
     assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason=NO_AXE)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    assert violations(page) == []
+    cell(page, "booking-times-out", "no-false-booking").click()
+    page.locator("details.exchange summary").nth(1).click()
+    page.locator("details.exchange .inside").wait_for()
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])

@@ -38,9 +38,7 @@ def _unfired(square: Square, run: RunResult) -> str:
     """Why there is nothing to judge, and what would give something."""
     for word, firings in (("found nothing to change", run.idle), ("was kept from firing by another fault", run.masked)):
         if firings:
-            return (
-                f"In run {run.id} {_firing(firings[0])} {word}; change its trigger or the fault before it."
-            )
+            return f"In run {run.id} {_firing(firings[0])} {word}; change its trigger or the fault before it."
     planned = one_line(", ".join(square.scenario.faults), QUOTED)
     called = one_line(", ".join(run.seen), QUOTED) or "nothing"
     return (

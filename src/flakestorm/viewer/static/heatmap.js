@@ -43,5 +43,5 @@ export function heatmap(grid, open) {
     make("div", { className: "head" }, make("h2", { textContent: "Scenarios × invariants" }),
       make("ul", { className: "legend", ariaLabel: "Legend" }, ...LEGEND.map(([mark, words]) => make("li", null, make("span", { className: `key ${mark}`, ariaHidden: "true", textContent: SYMBOL[mark] }), words))),
       make("label", { className: "only" }, only, " only scenarios with something to see")),
-    make("div", { className: "scroll", role: "region", ariaLabel: "Heat map, scrolls", tabIndex: 0 }, table));
+    make("div", { className: "scroll", role: "group", ariaLabel: "Heat map, scrolls", tabIndex: 0 }, table));
 }
