@@ -73,10 +73,10 @@ def test_what_is_not_there_is_said_in_words(tmp_path: Path) -> None:
             assert words in answer.json()["error"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_it(tmp_path: Path, number: int, code: int) -> None:
     with viewing(tmp_path) as viewer:
-        assert viewer.stop(number) == (0, f"showing {tmp_path / '.flakestorm'}; Ctrl-C ends it\n")
+        assert viewer.stop(number) == (code, f"showing {tmp_path / '.flakestorm'}; Ctrl-C ends it\n")
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

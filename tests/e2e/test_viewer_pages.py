@@ -9,6 +9,9 @@ import pytest
 
 from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
 from e2e_support import wait_until
+from flakestorm.reports.document import to_document
+from flakestorm.store.sqlite import Store
+from report_samples import sample
 from viewer_support import Stores, Viewer, stores, viewing
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -189,6 +192,17 @@ def test_what_other_commands_found_out_is_shown(page: Any, viewer: Viewer, store
         assert piece in shown, piece
     page.goto(f"{viewer.root}/report?id={store.unfinished}")
     assert "Not finished" in page.locator("[data-testid=verdict]").inner_text()
+
+
+def test_a_command_under_way_is_followed(page: Any, viewer: Viewer, store: Stores) -> None:
+    document = to_document(sample())
+    with Store(store.folder, write=True) as db:
+        id_ = db.begin({**document, "runs": [], "cells": []})
+        page.goto(f"{viewer.root}/report?id={id_}")
+        page.locator("[data-testid=verdict] h1", has_text="Not finished").wait_for()
+        db.finish(id_, document)
+    page.locator("[data-testid=verdict] h1", has_text="Failed").wait_for()
+    assert page.locator("[data-testid=cell]").count() == 16
 
 
 def test_hostile_text_never_runs(page: Any, viewer: Viewer, store: Stores) -> None:

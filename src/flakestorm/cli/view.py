@@ -44,21 +44,21 @@ async def _serve(options: Globals, port: int, *, opening: bool) -> int:
             click.echo(f"showing {folder}; Ctrl-C ends it", err=True)
         if opening:
             await asyncio.to_thread(_open, address)
-        await ended
-    return 0
+        number = await ended
+    return 130 if number == signal.SIGINT else 0
 
 
-def _ending() -> asyncio.Future[None]:
-    """Done when somebody ends this command, which is how it is meant to end."""
+def _ending() -> asyncio.Future[int]:
+    """The signal that ends this command, when it comes."""
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
+    ended: asyncio.Future[int] = loop.create_future()
 
-    def end() -> None:
+    def end(number: int) -> None:
         if not ended.done():
-            ended.set_result(None)
+            ended.set_result(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end)
+        loop.add_signal_handler(number, end, number)
     return ended
 
 

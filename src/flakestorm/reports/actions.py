@@ -25,13 +25,17 @@ def next_step(square: Square, cell: CellResult, run: RunResult | None) -> str:
         return ""
     if cell.verdict == "inconclusive":
         return _unfired(square, run) if run.planned and not run.fired else ""
+    if not run.planned:
+        return _ended(f"No fault was needed: on prompt {cell.prompt} {_said(run)}")
     if cell.also_fails_without_chaos:
-        return f"Mend it without chaos first: prompt {cell.prompt} breaks this promise there too. Here {_said(run)}."
+        return _ended(
+            f"Mend it without chaos first: prompt {cell.prompt} breaks this promise there too. Here {_said(run)}"
+        )
     if not run.fired:
-        return f"No fault was needed: on prompt {cell.prompt} {_said(run)}." if not run.planned else ""
+        return ""
     rest = len(run.fired) - 1
     more = f" and {counted(rest, 'more fault')}" if rest else ""
-    return f"Look at what the agent does after {_firing(run.fired[0])}{more}: {_said(run)}."
+    return _ended(f"Look at what the agent does after {_firing(run.fired[0])}{more}: {_said(run)}")
 
 
 def _unfired(square: Square, run: RunResult) -> str:
@@ -56,3 +60,8 @@ def _said(run: RunResult) -> str:
     if run.error is not None:
         return f"it gave no answer but “{one_line(run.error, QUOTED)}”"
     return f"it answered “{one_line(run.output, QUOTED)}”" if run.output.strip() else "its answer was empty"
+
+
+def _ended(sentence: str) -> str:
+    """The sentence with a full stop, unless a quotation at its end has one."""
+    return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."

@@ -18,7 +18,7 @@ def case(scenario: str, invariant: str, prompt: int = 0, **changes: object):
 def test_after_a_fault_it_names_the_call_and_quotes_the_answer() -> None:
     assert next_step(*case("booking-times-out", "no-false-booking")) == (
         "Look at what the agent does after tool/book_flight#1 timeout:300 (no reply): "
-        "it answered “Your flight NW-118 to Oslo is booked.”."
+        "it answered “Your flight NW-118 to Oslo is booked.”"
     )
     said = next_step(*case("booking-times-out", "no-false-booking", error="crash: KeyError 'id'"))
     assert said.endswith("it gave no answer but “crash: KeyError 'id'”.")
@@ -26,6 +26,7 @@ def test_after_a_fault_it_names_the_call_and_quotes_the_answer() -> None:
 
 def test_what_fails_without_chaos_is_mended_there() -> None:
     assert next_step(*case("booking-times-out", "fast")).startswith("Mend it without chaos first: prompt 0")
+    assert next_step(*case("no-chaos", "fast", 1)).startswith("No fault was needed: on prompt 1 it answered")
 
 
 def test_a_fault_that_did_not_fire_is_told_with_what_was_called() -> None:
