@@ -24,12 +24,13 @@ from flakestorm.errors import Misuse
 from flakestorm.store.content import Content, digest_of
 from flakestorm.store.schema import connect, explained
 
-__all__ = ["ID", "Entry", "Kept", "Pruned", "Store"]
+__all__ = ["FILE", "ID", "Entry", "Kept", "Pruned", "Store"]
 
 ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 """What the id of a saved report looks like: when its command began (UTC), and four digits of chance."""
 
 FILE = "store.sqlite3"
+"""The database, in the store's folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ class Answers:
             **run_view(found[0], saved, taped=self._shelf.taped(saved.id, id_)),
             "report": saved.id,
             "command": one_line(str(saved.head.get("command", "")), 80),
+            "other": _other_version(saved, at),
             "before": saved.runs[at - 1] if at else None,
             "after": saved.runs[at + 1] if at + 1 < len(saved.runs) else None,
         }
@@ -224,6 +225,15 @@ def _slice(asked: Asked, found: Sequence[Any], view: Callable[[Any], dict[str, A
 def _range(asked: Asked) -> tuple[int, int]:
     begin = max(int(asked.query.get("offset", "0")), 0)
     return begin, begin + min(max(int(asked.query.get("limit", SLICE)), 0), MOST)
+
+
+def _other_version(saved: Saved, at: int) -> str | None:
+    """Of a comparison's run, the same run of the other version: they stand side by side, BASE first."""
+    beside = at ^ 1
+    if saved.report is not None or beside >= len(saved.runs):
+        return None
+    pair = saved.runs[min(at, beside)], saved.runs[max(at, beside)]
+    return saved.runs[beside] if [run.partition("/")[0] for run in pair] == ["base", "head"] else None
 
 
 def _pair_row(left: Recording, right: Recording, at: int, pair: Pair) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from flakestorm.reports.comparison import is_comparison
 from flakestorm.reports.document import from_document
 from flakestorm.reports.grid import Grid, grid_of
 from flakestorm.store import parts
-from flakestorm.store.sqlite import Entry, Store
+from flakestorm.store.sqlite import FILE, Entry, Store
 from flakestorm.tape.shelf import find
 from flakestorm.viewer.recording import Recording
 
@@ -61,6 +61,7 @@ class Shelf:
     """
 
     folder: Path
+    _lists: OrderedDict[Hashable, list[Entry]] = field(default_factory=OrderedDict)
     _reports: OrderedDict[Hashable, Saved] = field(default_factory=OrderedDict)
     _tapes: OrderedDict[Hashable, Recording] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
@@ -73,6 +74,9 @@ class Shelf:
         """
         if not Store.lies_in(self.folder):
             return []
+        return self._held(self._lists, _state(self.folder), 1, self._listed)
+
+    def _listed(self) -> list[Entry]:
         with Store(self.folder) as store:
             return store.entries()
 
@@ -149,6 +153,18 @@ class Shelf:
                     held.popitem(last=False)
             held.move_to_end(key)
             return held[key]
+
+
+def _state(folder: Path) -> tuple[tuple[int, int], ...]:
+    """What changes whenever something is written: time and size of the database and of its write-ahead log."""
+    found = []
+    for path in (folder / FILE, folder / f"{FILE}-wal"):
+        try:
+            state = path.stat()
+        except OSError:
+            continue
+        found.append((state.st_mtime_ns, state.st_size))
+    return tuple(found)
 
 
 def _read(store: Store, id_: str, head: dict[str, Any], done: bool, runs: tuple[str, ...]) -> Saved:

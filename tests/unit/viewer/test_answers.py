@@ -2,7 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from compare_support import comparison_of, pair_of
 from flakestorm.errors import FlakestormError
+from flakestorm.reports.comparison import to_document
+from flakestorm.store.sqlite import Store
 from flakestorm.viewer.answers import MOST, Answers
 from flakestorm.viewer.shelf import Shelf
 from report_samples import sample
@@ -39,6 +42,7 @@ def test_a_cell_leads_to_its_runs(answers: Answers, id_: str) -> None:
 def test_a_run_knows_its_neighbours_and_its_tape(answers: Answers, id_: str) -> None:
     found = ask(answers.run, id=id_, run="r-0001")
     assert (found["before"], found["after"], found["taped"]) == (None, "r-0002", True)
+    assert found["other"] is None
     assert not ask(answers.run, id=id_, run="r-0008")["taped"]
     with pytest.raises(FlakestormError, match="has no run 'x'"):
         ask(answers.run, id=id_, run="x")
@@ -68,6 +72,22 @@ def test_a_report_is_given_whole_too(answers: Answers, id_: str) -> None:
     page = answers.page(Asked({"id": id_}))
     assert 'data-testid="cell"' in page
     assert "llm/gpt-4o#1" in page  # with its timelines
+
+
+def test_a_comparison_is_shown_by_its_verdict_and_its_runs(tmp_path: Path) -> None:
+    pairs = [pair_of([True, True], [True, False], trial=trial) for trial in range(1, 8)]
+    with Store(tmp_path, write=True) as store:
+        id_ = store.save(to_document(comparison_of(pairs)))
+    answers = Answers(Shelf(tmp_path))
+    found = ask(answers.report, id=id_)
+    assert (found["comparison"], found["grid"], found["broken"]) == (True, None, [])
+    assert found["headline"]
+    run = ask(answers.runs, id=id_)["items"][0]
+    one = ask(answers.run, id=id_, run=run["id"])
+    assert one["cells"]
+    assert (run["id"].partition("/")[0], one["other"].partition("/")[0]) == ("base", "head")
+    assert "</html>" in answers.page(Asked({"id": id_}))
+    assert '"flakestorm-compare/1"' in answers.document(Asked({"id": id_}))
 
 
 def test_every_answer_has_an_address(answers: Answers) -> None:

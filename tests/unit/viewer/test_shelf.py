@@ -32,6 +32,17 @@ def test_a_report_is_read_once_and_again_when_it_has_got_on(tmp_path: Path) -> N
     assert [cell["invariant"] for cell in second.cells_of["r-0005"]][:2] == ["always-answers", "no-false-booking"]
 
 
+def test_the_list_follows_what_is_written(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    with Store(tmp_path, write=True) as store:
+        for n in range(3):
+            started = f"2026-05-04T10:00:0{n}Z"
+            id_ = store.begin(document(runs=(), cells=(), started_at=started))
+            assert (len(shelf.entries()), shelf.entries()[0].done) == (n + 1, False)
+            store.finish(id_, document(started_at=started))
+            assert shelf.entries()[0].done
+
+
 def test_only_the_last_used_are_held(tmp_path: Path) -> None:
     ids = saved(tmp_path, *(replace(sample(), seed=n) for n in range(REPORTS + 2)))
     shelf = Shelf(tmp_path)
