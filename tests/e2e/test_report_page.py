@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
 from flakestorm.reports.html import write_html
 from flakestorm.reports.text import encodable
 from report_samples import HOSTILE, exchanges, hostile, large, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = os.environ.get("FLAKESTORM_CHROMIUM") or shutil.which("chromium")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"]
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,23 +25,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield chromium
-        chromium.close()
-
-
-class Watched:
-    """A page that keeps what it complained about, asked for and popped up."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda m: self.complaints.append(f"{m.type}: {m.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+    with chromium(sync_api) as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -221,6 +202,17 @@ def test_text_has_the_contrast_wcag_asks_for(page: Any, scheme: str) -> None:
     page.locator("details.exchange summary").nth(1).click()
     page.locator("details.exchange .inside").wait_for()
     assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason=NO_AXE)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    assert violations(page) == []
+    cell(page, "booking-times-out", "no-false-booking").click()
+    page.locator("details.exchange summary").nth(1).click()
+    page.locator("details.exchange .inside").wait_for()
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])

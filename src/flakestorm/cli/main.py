@@ -49,12 +49,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Issue a signed certificate over a report and its tapes, or verify one.",
     ),
     "scan": ("scan:scan", "Find personal data and injected instructions in files."),
+    "view": ("view:view", "Look at saved reports, runs and tapes in a local web viewer."),
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "diff", "fork", "view"})
+LATER = frozenset({"blame", "diff", "fork"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -25,6 +25,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from markupsafe import Markup
 
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
+from flakestorm.reports.actions import next_step
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
@@ -204,7 +205,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"visible": visible, "line": one_line, "unbroken": unbroken, "mutated": mutated}
     environment.filters |= {"label": _label, "firings": _firings, "address": _address}
-    environment.globals |= {"symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
+    environment.globals |= {"next_step": next_step, "symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
     return environment
 
 

@@ -24,12 +24,13 @@ from flakestorm.errors import Misuse
 from flakestorm.store.content import Content, digest_of
 from flakestorm.store.schema import connect, explained
 
-__all__ = ["ID", "Entry", "Kept", "Pruned", "Store"]
+__all__ = ["FILE", "ID", "Entry", "Kept", "Pruned", "Store"]
 
 ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 """What the id of a saved report looks like: when its command began (UTC), and four digits of chance."""
 
 FILE = "store.sqlite3"
+"""The database, in the store's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class Store:
                 id_ = f"{started[:8]}-{started[8:]}-{entropy_seed() & 0xFFFF:04x}"
                 if db.execute("SELECT 1 FROM reports WHERE id = ?", (id_,)).fetchone() is None:
                     break
-            db.execute("INSERT INTO reports VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?)", (id_, *_columns(document)))
+            self._open(db, id_, document)
             self._at[id_] = self._add(db, id_, document, digests, _Next())
         return id_
 
@@ -160,26 +161,30 @@ class Store:
         What it costs depends on these runs alone, not on how many are kept already.
         """
         digests = _digests(documents)
-        at = self._at.get(id_) or _Next(*self._rows(_COUNTS, (id_, id_))[0])
+        at = self._at.get(id_) or _Next(*self.rows(_COUNTS, (id_, id_))[0])
         with self._writing() as db:
             for document in documents:
+                self._open(db, id_, document)
                 at = self._add(db, id_, document, digests, at)
         self._at[id_] = at
 
     def finish(self, id_: str, document: Mapping[str, Any]) -> None:
         """Keep the whole report, in its final form."""
-        known = {run for (run,) in self._rows("SELECT id FROM runs WHERE report = ?", (id_,))}
         order = [(at, id_, run["id"]) for at, run in enumerate(document["runs"])]
-        fresh = {**document, "runs": [run for run in document["runs"] if run["id"] not in known]}
+        known, fresh = self._unknown(id_, document)
         digests = _digests([fresh])
         with self._writing() as db:
+            self._open(db, id_, document)
+            now, fresh = self._unknown(id_, document)
+            if now != known:  # it was pruned meanwhile
+                digests = _digests([fresh])
             db.execute(
                 "UPDATE reports SET state = 'done', command = ?, config = ?, started_at = ?, verdict = ?,"
                 " exit_code = ?, scores = ?, head = ? WHERE id = ?",
                 (*_columns(document), id_),
             )
             db.execute("DELETE FROM cells WHERE report = ?", (id_,))  # the whole scenario may have changed some
-            self._add(db, id_, fresh, digests, _Next(len(known), 0))
+            self._add(db, id_, fresh, digests, _Next(len(now), 0))
             db.executemany("UPDATE runs SET position = ? WHERE report = ? AND id = ?", order)
 
     def save(self, document: Mapping[str, Any]) -> str:
@@ -208,6 +213,16 @@ class Store:
             db.executemany("DELETE FROM tapes WHERE digest = ?", ((digest,) for digest in digests))
             freed = sum(map(self.content.remove, digests))  # under the lock: nobody adds one of them meanwhile
         return Pruned(tuple(old), len(digests), freed)
+
+    def _open(self, db: sqlite3.Connection, id_: str, document: Mapping[str, Any]) -> None:
+        """Have a report of this id, also where another process has pruned it while its command was at work."""
+        row = (id_, *_columns(document))
+        db.execute("INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?)", row)
+
+    def _unknown(self, id_: str, document: Mapping[str, Any]) -> tuple[set[str], dict[str, Any]]:
+        """The runs that are kept, and the document without them."""
+        known = {run for (run,) in self.rows("SELECT id FROM runs WHERE report = ?", (id_,))}
+        return known, {**document, "runs": [run for run in document["runs"] if run["id"] not in known]}
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -263,7 +278,7 @@ class Store:
             command: of this command only.
             limit: at most so many; all when negative.
         """
-        rows = self._rows(
+        rows = self.rows(
             "SELECT id, command, config, started_at, verdict, exit_code, scores, state,"
             " (SELECT count(*) FROM runs WHERE report = reports.id)"
             " FROM reports WHERE :command IS NULL OR command = :command ORDER BY started_at DESC, id DESC LIMIT :limit",
@@ -280,7 +295,7 @@ class Store:
         Raises:
             Misuse: there is none, or more than one.
         """
-        ids = [id_ for (id_,) in self._rows("SELECT id FROM reports ORDER BY started_at DESC, id DESC", ())]
+        ids = [id_ for (id_,) in self.rows("SELECT id FROM reports ORDER BY started_at DESC, id DESC", ())]
         if name == "latest" and ids:
             return str(ids[0])
         found = [id_ for id_ in ids if id_ == name] or [
@@ -300,12 +315,12 @@ class Store:
         Raises:
             Misuse: there is none.
         """
-        rows = self._rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
+        rows = self.rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
         if not rows:
             raise Misuse(f"no report {id_!r} in the store {self.folder}")
         document: dict[str, Any] = json.loads(rows[0][0])
-        cells = self._rows("SELECT document FROM cells WHERE report = ? ORDER BY position", (id_,))
-        runs = self._rows("SELECT document, tape FROM runs WHERE report = ? ORDER BY position, id", (id_,))
+        cells = self.rows("SELECT document FROM cells WHERE report = ? ORDER BY position", (id_,))
+        runs = self.rows("SELECT document, tape FROM runs WHERE report = ? ORDER BY position, id", (id_,))
         document["cells"] = [json.loads(cell) for (cell,) in cells]
         document["runs"] = [self._run(*row) for row in runs]
         if rows[0][1] != "done":
@@ -314,7 +329,7 @@ class Store:
 
     def tapes(self, report: str | None = None) -> list[Kept]:
         """The tapes the store keeps, with the runs they are of, the newest report first."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT runs.tape, runs.report, runs.id, runs.document FROM runs JOIN reports ON reports.id = runs.report"
             " WHERE runs.tape IS NOT NULL AND (:report IS NULL OR report = :report)"
             " ORDER BY reports.started_at DESC, report DESC, position, runs.id",
@@ -329,7 +344,12 @@ class Store:
         run: dict[str, Any] = json.loads(document)
         return run if tape is None else {**run, "tape": str(self.content.path(tape).absolute())}
 
-    def _rows(self, query: str, values: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """What a query gives.
+
+        Raises:
+            Misuse: the store cannot be read; the message says why.
+        """
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:

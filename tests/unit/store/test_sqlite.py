@@ -178,6 +178,22 @@ with Store(folder / "s", write=True) as store:
 """
 
 
+def test_a_report_that_is_pruned_while_its_command_is_at_work_is_kept_whole(tmp_path) -> None:
+    report = to_document(with_tapes(tmp_path / "r"))
+    first, *others = report["runs"]
+    outline = {**report, "runs": [], "cells": []}
+    with Store(tmp_path / "s", write=True) as store, Store(tmp_path / "s", write=True) as other:
+        id_ = store.begin(outline)
+        other.prune(keep=0)
+        store.add(id_, [{**outline, "runs": [first]}])
+        other.prune(keep=0)
+        store.finish(id_, report)
+        assert store.document(id_)["cells"] == report["cells"]
+        assert [run["id"] for run in store.document(id_)["runs"]] == [run["id"] for run in report["runs"]]
+        assert others
+        assert all(tape.path.is_file() for tape in store.tapes())
+
+
 def test_processes_write_and_prune_side_by_side(tmp_path) -> None:
     running = [
         subprocess.Popen(

@@ -33,7 +33,7 @@
   const ms = (value) => (value === null ? "unknown" : value < 1 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString("en")) + " ms";
   const chip = (kind, text) => make("span", { className: "chip " + kind, textContent: text });
   const block = (title, text, className) =>
-    make("div", null, make("h4", { textContent: title }), make("pre", { className: "text " + (className || ""), textContent: text, tabIndex: text.length > 600 ? 0 : -1 }));
+    make("div", null, make("h3", { textContent: title }), make("pre", { className: "text " + (className || ""), textContent: text, tabIndex: text.length > 600 ? 0 : -1 }));
 
   function command(text) {
     const line = make("pre", { className: "command", textContent: text });
@@ -93,14 +93,14 @@
     if (!data.timelines) return "";
     const { exchanges, left_out } = run.timeline || { exchanges: [], left_out: "" };
     const end = Math.max(1, ...exchanges.map((entry) => entry.t_ms + entry.duration_ms));
-    return make("div", null, make("h4", { textContent: "Timeline, " + exchanges.length + (exchanges.length === 1 ? " exchange" : " exchanges") + (exchanges.length ? " in " + ms(end) : "") }),
+    return make("div", null, make("h3", { textContent: "Timeline, " + exchanges.length + (exchanges.length === 1 ? " exchange" : " exchanges") + (exchanges.length ? " in " + ms(end) : "") }),
       exchanges.length ? make("div", { className: "timeline" }, ...exchanges.map((entry) => exchange(entry, end))) : "",
       left_out ? make("p", { className: "quiet", textContent: left_out }) : "");
   }
 
   function others(cell) {
     const rest = (byRun.get(cell.run) || []).filter((other) => other.column !== cell.column);
-    return rest.length === 0 ? "" : make("div", null, make("h4", { textContent: "Also judged on this run" }),
+    return rest.length === 0 ? "" : make("div", null, make("h3", { textContent: "Also judged on this run" }),
       make("div", { className: "others" }, ...rest.map((other) => make("button", { type: "button", className: "button", textContent: SYMBOL[other.verdict] + " " + data.invariants[other.column].shown, onclick: () => go(other.row * columns + other.column) }))));
   }
 
@@ -120,7 +120,7 @@
         ...(run.seen.length ? [make("dt", { textContent: "Tools seen" }), make("dd", { textContent: run.seen.join(", ") })] : []),
         ...(run.tape ? [make("dt", { textContent: "Tape" }), make("dd", null, make("code", { textContent: run.tape }))] : [])),
       timeline(run), others(cell),
-      run.reproduce ? make("div", null, make("h4", { textContent: "Reproduce" }), command(run.reproduce)) : "");
+      run.reproduce ? make("div", null, make("h3", { textContent: "Reproduce" }), command(run.reproduce)) : "");
   }
 
   function entry(cell, open) {

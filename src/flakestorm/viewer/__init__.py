@@ -1,0 +1,1 @@
+"""The local viewer: saved reports, the runs behind them and what crossed their boundary, in a browser."""

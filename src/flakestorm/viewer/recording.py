@@ -1,0 +1,148 @@
+"""A tape as the viewer reads it: an outline of all exchanges, and each exchange when it is asked for.
+
+The outline is made in one pass, which checks the seals and remembers where each line lies; a tape of thousands of
+exchanges is never held in memory. What was intact before a damaged line is shown, with what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flakestorm.errors import TapeDamaged
+from flakestorm.reports.text import encodable, one_line, visible
+from flakestorm.tape.lines import START, from_line, open_seal
+from flakestorm.tape.model import Exchange
+from flakestorm.tape.reader import MAX_LINE_BYTES, Tape
+
+__all__ = ["Line", "Recording"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One exchange in the outline.
+
+    Args:
+        offset, chain: where its line begins in the file, and what that line is sealed to.
+        n, site: which exchange it is.
+        row: what a list shows of it.
+    """
+
+    offset: int
+    chain: bytes
+    n: int
+    site: str
+    row: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Recording:
+    """An outlined tape.
+
+    Args:
+        path: the file.
+        lines: its exchanges, in order of arrival.
+        input, run: what the header says.
+        output, error: what the footer says; `complete` is whether there is one.
+        damage: what is wrong with the tape, empty if nothing.
+        end_ms: when the last exchange ended.
+    """
+
+    path: Path
+    lines: list[Line] = field(default_factory=list)
+    input: str | None = None
+    run: str = ""
+    output: str = ""
+    error: str | None = None
+    complete: bool = False
+    damage: str = ""
+    end_ms: float = 0.0
+
+    @classmethod
+    def read(cls, path: Path) -> Recording:
+        """Outline a tape.
+
+        Raises:
+            TapeDamaged: it is no tape, or cannot be opened.
+        """
+        tape = Tape.open(path)
+        run = tape.header.get("run")
+        made = cls(path, input=tape.input, run=run if isinstance(run, str) else "")
+        try:
+            made._outline()
+        except (TapeDamaged, ValueError) as error:
+            made.damage = one_line(str(error), 400)
+        made.lines.sort(key=lambda line: line.n)
+        made.end_ms = max((line.row["t_ms"] + line.row["duration_ms"] for line in made.lines), default=0.0)
+        return made
+
+    def exchange(self, at: int) -> Exchange:
+        """The exchange at this place in order of arrival, from 0.
+
+        Raises:
+            TapeDamaged: there is none, or the file was written to meanwhile.
+        """
+        if not 0 <= at < len(self.lines):
+            raise TapeDamaged(f"there is no exchange {at}; the tape has {len(self.lines)}")
+        return next(self.exchanges(at, at + 1))
+
+    def exchanges(self, begin: int = 0, end: int | None = None) -> Iterator[Exchange]:
+        """Exchanges in order of arrival, each read from the file when it is asked for.
+
+        Raises:
+            TapeDamaged: the file was written to meanwhile.
+        """
+        try:
+            with self.path.open("rb") as file:
+                for line in self.lines[begin:end]:
+                    file.seek(line.offset)
+                    yield from_line(open_seal(file.readline(MAX_LINE_BYTES + 1), line.chain)[0])
+        except (OSError, ValueError) as error:
+            raise TapeDamaged(f"{self.path}: the tape has changed since it was opened: {error}") from error
+
+    def _outline(self) -> None:
+        chain, offset = START, 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+                if len(line) > MAX_LINE_BYTES:
+                    raise TapeDamaged(f"line {number} is longer than {MAX_LINE_BYTES} bytes")
+                try:
+                    content, next_chain = open_seal(line, chain)
+                    if "digest" in content:
+                        self._end(content)
+                    elif number > 1:
+                        self.lines.append(_line(from_line(content), offset, chain))
+                except ValueError as error:
+                    raise TapeDamaged(f"line {number} cannot be read: {error}; what is before it is intact") from error
+                offset, chain = offset + len(line), next_chain
+
+    def _end(self, content: dict[str, Any]) -> None:
+        output, error = content.get("output"), content.get("error")
+        self.output = output if isinstance(output, str) else ""
+        self.error = error if isinstance(error, str) else None
+        self.complete = True
+
+
+def _line(exchange: Exchange, offset: int, chain: bytes) -> Line:
+    reply = exchange.reply
+    row = {
+        "site": visible(encodable(str(exchange.site))),
+        "kind": exchange.kind,
+        "lane": visible(exchange.lane),
+        "status": reply.status,
+        "end": reply.end,
+        "chunks": len(reply.chunks) if reply.stream else 0,
+        "bytes": sum(map(len, reply.chunks)),
+        "faults": [one_line(f"{f.mode}: {f.detail}" if f.detail else f.mode, 120) for f in exchange.faults[:6]],
+        "sent": exchange.sent,
+        "t_ms": _time(exchange.t_ms),
+        "duration_ms": _time(exchange.duration_ms),
+    }
+    return Line(offset, chain, exchange.n, str(exchange.site), row)
+
+
+def _time(ms: float) -> float:
+    """A tape may say anything; beyond some thirty years it is no time."""
+    return ms if 0 <= ms < 1e12 else 0.0
