@@ -1,7 +1,8 @@
 """A tape as the viewer reads it: an outline of all exchanges, and each exchange when it is asked for.
 
-The outline is made in one pass, which checks the seals and remembers where each line lies; a tape of thousands of
-exchanges is never held in memory. What was intact before a damaged line is shown, with what is wrong.
+The outline is made in one pass, which checks the seals. Long request bodies are put together when they are asked for,
+so thousands of exchanges take no more memory than their file. What was intact before a damaged line is shown, with what
+is wrong.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import Any
 
 from flakestorm.errors import TapeDamaged
 from flakestorm.reports.text import encodable, one_line, visible
-from flakestorm.tape.lines import START, from_line, open_seal
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.reader import MAX_LINE_BYTES, Tape
+from flakestorm.tape.reader import Tape
 
 __all__ = ["Line", "Recording"]
 
@@ -25,14 +25,12 @@ class Line:
     """One exchange in the outline.
 
     Args:
-        offset, chain: where its line begins in the file, and what that line is sealed to.
-        n, site: which exchange it is.
+        exchange: the exchange itself.
+        site: where it is.
         row: what a list shows of it.
     """
 
-    offset: int
-    chain: bytes
-    n: int
+    exchange: Exchange
     site: str
     row: dict[str, Any]
 
@@ -71,10 +69,10 @@ class Recording:
         run = tape.header.get("run")
         made = cls(path, input=tape.input, run=run if isinstance(run, str) else "")
         try:
-            made._outline()
+            made._outline(tape)
         except (TapeDamaged, ValueError) as error:
             made.damage = one_line(str(error), 400)
-        made.lines.sort(key=lambda line: line.n)
+        made.lines.sort(key=lambda line: line.exchange.n)
         made.end_ms = max((line.row["t_ms"] + line.row["duration_ms"] for line in made.lines), default=0.0)
         return made
 
@@ -82,50 +80,25 @@ class Recording:
         """The exchange at this place in order of arrival, from 0.
 
         Raises:
-            TapeDamaged: there is none, or the file was written to meanwhile.
+            TapeDamaged: there is none.
         """
         if not 0 <= at < len(self.lines):
             raise TapeDamaged(f"there is no exchange {at}; the tape has {len(self.lines)}")
-        return next(self.exchanges(at, at + 1))
+        return self.lines[at].exchange
 
     def exchanges(self, begin: int = 0, end: int | None = None) -> Iterator[Exchange]:
-        """Exchanges in order of arrival, each read from the file when it is asked for.
+        """Exchanges in order of arrival."""
+        return (line.exchange for line in self.lines[begin:end])
 
-        Raises:
-            TapeDamaged: the file was written to meanwhile.
-        """
-        try:
-            with self.path.open("rb") as file:
-                for line in self.lines[begin:end]:
-                    file.seek(line.offset)
-                    yield from_line(open_seal(file.readline(MAX_LINE_BYTES + 1), line.chain)[0])
-        except (OSError, ValueError) as error:
-            raise TapeDamaged(f"{self.path}: the tape has changed since it was opened: {error}") from error
-
-    def _outline(self) -> None:
-        chain, offset = START, 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
-                if len(line) > MAX_LINE_BYTES:
-                    raise TapeDamaged(f"line {number} is longer than {MAX_LINE_BYTES} bytes")
-                try:
-                    content, next_chain = open_seal(line, chain)
-                    if "digest" in content:
-                        self._end(content)
-                    elif number > 1:
-                        self.lines.append(_line(from_line(content), offset, chain))
-                except ValueError as error:
-                    raise TapeDamaged(f"line {number} cannot be read: {error}; what is before it is intact") from error
-                offset, chain = offset + len(line), next_chain
-
-    def _end(self, content: dict[str, Any]) -> None:
-        output, error = content.get("output"), content.get("error")
-        self.output = output if isinstance(output, str) else ""
-        self.error = error if isinstance(error, str) else None
-        self.complete = True
+    def _outline(self, tape: Tape) -> None:
+        for exchange in tape:
+            self.lines.append(_line(exchange))
+        footer = tape.footer
+        if footer is not None:
+            self.output, self.error, self.complete = footer.output, footer.error, True
 
 
-def _line(exchange: Exchange, offset: int, chain: bytes) -> Line:
+def _line(exchange: Exchange) -> Line:
     reply = exchange.reply
     row = {
         "site": visible(encodable(str(exchange.site))),
@@ -140,7 +113,7 @@ def _line(exchange: Exchange, offset: int, chain: bytes) -> Line:
         "t_ms": _time(exchange.t_ms),
         "duration_ms": _time(exchange.duration_ms),
     }
-    return Line(offset, chain, exchange.n, str(exchange.site), row)
+    return Line(exchange, str(exchange.site), row)
 
 
 def _time(ms: float) -> float:

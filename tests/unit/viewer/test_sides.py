@@ -12,7 +12,7 @@ class Held(Recording):
     """A recording in memory."""
 
     def __init__(self, *exchanges: Exchange) -> None:
-        super().__init__(Path("x"), [Line(0, b"", n, str(each.site), {}) for n, each in enumerate(exchanges)])
+        super().__init__(Path("x"), [Line(each, str(each.site), {}) for each in exchanges])
         self.held = exchanges
 
     def exchanges(self, begin=0, end=None):
