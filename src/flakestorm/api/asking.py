@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flakestorm.api.carrying import Work, hub_of, in_a_loop, refuse_what_is_missing, runner_of, seed_of
 from flakestorm.api.options import Options
@@ -12,10 +13,13 @@ from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.runner import Inside, Judged
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.player import Player
+
+if TYPE_CHECKING:  # few runs have virtual draws
+    from flakestorm.boundary.draws import Drawing
 
 __all__ = ["ask"]
 
@@ -23,9 +27,12 @@ __all__ = ["ask"]
 class _World(LocalWorld):
     """Writes its one tape to a given path."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, time: Callable[[], float] | None = None) -> None:
         super().__init__(path.parent)
-        self._path = path.absolute()
+        self._path, self._time = path.absolute(), time
+
+    def monotonic(self) -> float:
+        return super().monotonic() if self._time is None else self._time()
 
     def tape_path(self, run: str) -> Path:
         return self._path
@@ -41,6 +48,8 @@ def ask(
     facts: Mapping[str, object] | None = None,
     draws: Draws | None = None,
     player: Player | None = None,
+    time: Callable[[], float] | None = None,
+    begins: Callable[[Inside, Drawing | None], None] | None = None,
 ) -> RunResult:
     """Give the agent of a project one input, without faults.
 
@@ -53,12 +62,14 @@ def ask(
         facts: more for the tape's first line.
         draws: what clock and random draws follow from; None leaves them real.
         player: plays a tape, by which the clock then goes.
+        time: the run's clock, in seconds; that of this machine when None.
+        begins: is told what the player may know of the run, and of its draws, before its first call.
 
     Raises:
         Misuse: the config names what is not available, or the tape cannot be written there.
     """
     refuse_what_is_missing(work.config)
-    world = _World(path)
+    world = _World(path, time)
     seed = seed_of(work.config, options)
     trial = Trial(run=path.stem, scenario=BASELINE, prompt=0, text=text, number=1, invariants=())
 
@@ -69,8 +80,13 @@ def ask(
             drawing = hub.drawing(trial.run)
             if player is not None and drawing is not None:
                 player.recall = drawing.recall
-            stages = within if player is None else (player.stage, *within)
-            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _, __: stages) as runner:
+
+            def inner(_: Trial, inside: Inside) -> Sequence[Interceptor]:
+                if begins is not None:
+                    begins(inside, drawing)
+                return within if player is None else (player.stage, *within)
+
+            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, inner) as runner:
                 runner.facts = facts or {}
                 await runner.agent.start()
                 runner.prepare((BASELINE,))

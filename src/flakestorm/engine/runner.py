@@ -33,7 +33,7 @@ from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
+__all__ = ["CHECK_LIMIT_S", "Inside", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -69,11 +69,24 @@ class Judged:
         )
 
 
-Within = Callable[[Trial, Ledger], Sequence[Interceptor]]
-"""The stages of a trial, whose ledger is being written, that stand between its faults and the world."""
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What the stages within a run may know of it.
+
+    Args:
+        ledger: is being written.
+        heard: the stage that notes what the world said, for a fault among them: it is to stand right inside that.
+    """
+
+    ledger: Ledger
+    heard: Interceptor
 
 
-def nothing_within(_: Trial, __: Ledger) -> Sequence[Interceptor]:
+Within = Callable[[Trial, Inside], Sequence[Interceptor]]
+"""Gives the stages of a trial that stand between its faults and the world."""
+
+
+def nothing_within(_: Trial, __: Inside) -> Sequence[Interceptor]:
     """No stage at all: the world answers itself."""
     return ()
 
@@ -180,7 +193,7 @@ class Runner:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-            further = self.within(trial, ledger)
+            further = self.within(trial, Inside(ledger, recorder.heard))
             further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 

@@ -5,8 +5,8 @@ and everything after it is live. Nothing here runs anything: a `Player` is a sta
 is a stage as well, so a fault is one, and so is a reply put in the place of the recorded one::
 
     fork = Fork(tape.exchanges())
-    runner.within = lambda trial, ledger: [fork.player(site).stage]             # resample
-    runner.within = lambda trial, ledger: [fork.player(site, kept=True).stage]  # the control: the same reply
+    runner.within = lambda trial, inside: [fork.player(site).stage]             # resample
+    runner.within = lambda trial, inside: [fork.player(site, kept=True).stage]  # the control: the same reply
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Fork:
             site: the first exchange that is not played; None plays all, and refuses what goes beyond.
             change: the stage that has the call of this site; the world has it where None (resampling).
             then: the stage that has all later calls; the world where None.
-            kept: whether the site's own call has the recorded reply all the same.
+        kept: whether the site's own call has the recorded reply, as the change leaves it.
         tools: who answers tools after the site.
 
         Raises:

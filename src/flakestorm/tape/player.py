@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from flakestorm.core.call import Call, Reply, Tap
-from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape import redact
@@ -74,7 +74,7 @@ class Player:
             exchange answers, are for `then`.
         then: the stage that has those; the world where None.
         at: the stage that has the request of `until` itself; `then` where None.
-        kept: whether the tape answers the request of `until` too: the change that changes nothing.
+        kept: whether the tape answers the request of `until` too, further in than `at`.
         pinned: kinds of calls that the tape answers also from there on, by what they ask, as often as they ask it; one
             that it cannot answer is refused.
         strays: whether, by now, something else has made this run another one, e.g. a fault that fired; a request that
@@ -149,7 +149,7 @@ class Player:
         if here:
             self.changed = played.site
             if kept is not None:
-                return _answer(kept)
+                return chain(*(() if self._at is None else (self._at,)), lambda _: _answer(kept))(call)
             if self._at is not None:
                 return self._at(call)
         elif call.kind in self._pinned:
@@ -170,8 +170,8 @@ class Player:
 
     def _left(self, site: Site) -> None:
         if self.forked is None:
-            self.forked = site
             self.leave()
+            self.forked = site
 
     def _refused(self, call: Call, played: Played) -> Flow:
         self.unanswered.append(played)
