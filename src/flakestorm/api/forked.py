@@ -25,6 +25,7 @@ from flakestorm.core.site import Site
 from flakestorm.engine.runner import Inside
 from flakestorm.errors import CallFailed, FlakestormError, Misuse, TapeMismatch, WorldFailed
 from flakestorm.tape.fork import TOOLS, Fork, Tools, giving
+from flakestorm.tape.history import Histories, kept_by_provider
 from flakestorm.tape.match import Mode
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.reader import Tape
@@ -151,15 +152,24 @@ class Forking:
         self.time = _Time()
         self._restore, self._restored = restore, False
         self._ledger = Ledger()
+        self._noted: Callable[[], Sequence[Exchange]] = list
         self._heard: Interceptor = _passing
         self._choices = Choices(seed, "fork", str(self.site))
         self._stage: Stage | None = None
         self._failed: Exception | None = None
         self._drawing: Drawing | None = None
         at_site, kept = self._changing()
+        here = self.recorded.n + (kept or change.reply is not None)
+        if why := kept_by_provider(self.fork.exchanges, lambda exchange: exchange.n < here):
+            raise Misuse(f"{tape} cannot be forked at {self.site}: {why}, and what it holds cannot be told again")
         then = self._later if change.fault else None
         self.player = self.fork.player(self.site, at_site, then=then, kept=kept, tools=tools)
         folder_for(self.to)
+
+    @property
+    def stages(self) -> tuple[Interceptor, ...]:
+        """Those that stand in the world's place, and before it."""
+        return self.player.stage, Histories(lambda: self._noted()).stage
 
     @property
     def draws(self) -> Draws | None:
@@ -176,7 +186,8 @@ class Forking:
 
     def begins(self, inside: Inside, drawing: Drawing | None) -> None:
         """The run is about to make its first call."""
-        self._ledger, self._heard, self._drawing = inside.ledger, inside.heard, drawing
+        self._ledger, self._heard, self._noted = inside.ledger, inside.heard, inside.noted
+        self._drawing = drawing
         self.player.leave = self._leave
         self.player.recall = self._recall
 
@@ -242,7 +253,7 @@ class Forking:
         from flakestorm.faults.schedule import Schedule
 
         schedule = Schedule.injecting([f"{call.site}={self.change.fault}"])
-        self._stage = schedule.stage(self._choices, self._ledger, noted=lambda: self.fork.exchanges)
+        self._stage = schedule.stage(self._choices, self._ledger, noted=self._noted)
         return chain(self._stage, self._heard)(call)
 
     def _later(self, call: Call) -> Flow | Call:

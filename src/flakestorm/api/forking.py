@@ -159,8 +159,8 @@ def _line(forking: Forking, names: Sequence[tuple[str, str]], facts: Mapping[str
     header = {"run": forking.to.stem, **facts, **drawn, **forking.parent, **moment()}
     reached = None if drawing is None else drawing.reach
     recorder = Recorder(forking.to, clock=clock.now, ledger=ledger, header=header, reached=reached)
-    forking.begins(Inside(ledger, recorder.heard), drawing)
-    return recorder, line_of(forking.to.stem, recorder, clock, names, (forking.player.stage,), drawing)
+    forking.begins(Inside(ledger, recorder.heard, lambda: recorder.exchanges), drawing)
+    return recorder, line_of(forking.to.stem, recorder, clock, names, forking.stages, drawing)
 
 
 def _program(
@@ -227,6 +227,7 @@ def _agent(forking: Forking, project: Project | None, recorded: Mapping[str, Any
         facts={"command": {"config": str(project.path.absolute())}, **forking.parent, **moment()},
         draws=forking.draws,
         player=forking.player,
+        within=forking.stages[1:],
         time=forking.time,
         begins=forking.begins,
     )

@@ -31,6 +31,7 @@ from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.writer import Recorder
 
 __all__ = ["CHECK_LIMIT_S", "Inside", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
@@ -76,10 +77,12 @@ class Inside:
     Args:
         ledger: is being written.
         heard: the stage that notes what the world said, for a fault among them: it is to stand right inside that.
+        noted: gives what has been recorded so far.
     """
 
     ledger: Ledger
     heard: Interceptor
+    noted: Callable[[], Sequence[Exchange]]
 
 
 Within = Callable[[Trial, Inside], Sequence[Interceptor]]
@@ -193,7 +196,7 @@ class Runner:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-            further = self.within(trial, Inside(ledger, recorder.heard))
+            further = self.within(trial, Inside(ledger, recorder.heard, lambda: recorder.exchanges))
             further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 

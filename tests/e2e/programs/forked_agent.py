@@ -1,7 +1,7 @@
 """An agent of two turns: it asks a model, searches what it is told to, and asks again.
 
-SDK is openai, responses or anthropic; HOW is sync, async, stream, astream or threads (three such conversations side by
-side); SEARCH_URL is where it searches.
+SDK is openai, responses, anthropic, or plain for none at all. HOW is sync, async, stream, astream or threads (three
+such conversations side by side). SEARCH_URL is where it searches.
 """
 
 import asyncio
@@ -9,7 +9,9 @@ import json
 import os
 import sys
 import threading
+import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 SDK, HOW = os.environ.get("SDK", "openai"), os.environ.get("HOW", "sync")
 STREAM = "stream" in HOW
@@ -21,8 +23,11 @@ def search(arguments):
     asked = urllib.request.Request(
         os.environ["SEARCH_URL"], json.dumps(arguments).encode(), {"content-type": "application/json"}
     )
-    with urllib.request.urlopen(asked) as reply:
-        return reply.read().decode()
+    try:
+        with urllib.request.urlopen(asked) as reply:
+            return reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return f"search failed: {error.code}"
 
 
 def with_openai(question):
@@ -68,6 +73,14 @@ def with_responses(question):
         ]
 
 
+TALKS = {
+    "openai": with_openai,
+    "plain": with_openai,
+    "responses": with_responses,
+    "anthropic": with_anthropic,
+}
+
+
 def ask(client, request):
     if SDK == "anthropic":
         if STREAM:
@@ -102,16 +115,39 @@ async def aask(client, request):
     return (await client.chat.completions.create(**request)).choices[0].message
 
 
-def talk(question):
+class Plain(SimpleNamespace):
+    """A message of OpenAI's, without OpenAI's SDK."""
+
+    def model_dump(self, **_):
+        return {"role": "assistant", "content": self.content, "tool_calls": self.calls}
+
+
+def plainly(_, request):
+    url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+    asked = urllib.request.Request(url, json.dumps(request).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(asked) as reply:
+        message = json.loads(reply.read())["choices"][0]["message"]
+    calls = message.get("tool_calls") or []
+    named = [SimpleNamespace(id=c["id"], function=SimpleNamespace(**c["function"])) for c in calls]
+    return Plain(content=message.get("content"), tool_calls=named, calls=calls)
+
+
+def client_of():
+    if SDK == "plain":
+        return None
     import anthropic
     import openai
 
-    client = anthropic.Anthropic() if SDK == "anthropic" else openai.OpenAI()
-    steps = {"openai": with_openai, "responses": with_responses, "anthropic": with_anthropic}[SDK](question)
+    return anthropic.Anthropic() if SDK == "anthropic" else openai.OpenAI()
+
+
+def talk(question):
+    client = client_of()
+    steps = TALKS[SDK](question)
     request = next(steps)
     while True:
         try:
-            request = steps.send(ask(client, request))
+            request = steps.send((plainly if SDK == "plain" else ask)(client, request))
         except StopIteration as stop:
             return stop.value
 
@@ -121,7 +157,7 @@ async def atalk(question):
     import openai
 
     client = anthropic.AsyncAnthropic() if SDK == "anthropic" else openai.AsyncOpenAI()
-    steps = {"openai": with_openai, "responses": with_responses, "anthropic": with_anthropic}[SDK](question)
+    steps = TALKS[SDK](question)
     request = next(steps)
     while True:
         try:
@@ -148,4 +184,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    except Exception as error:
+        sys.exit(f"the agent failed: {error}")
