@@ -247,6 +247,32 @@ def test_a_program_that_is_another_one_before_the_site_is_not_forked(tmp_path: P
     assert "llm/gpt-4o#1 diverged" in done.err
 
 
+def test_what_a_fork_changed_is_told_first_and_then_what_followed(tmp_path: Path, up: Upstream) -> None:
+    forks = Forks(tmp_path, up)
+    (tmp_path / "none.json").write_text('{"flights": "<script>"}')
+    assert forks.fork("--at", "tool/search#1", "--set", "none.json")[0].code == 0
+    assert forks.run("diff", "a.tape", "a.tape").code == 0
+    done = forks.run("diff", "a.tape", "b.tape", "--format", "json")
+    said = json.loads(done.out)
+    assert (done.code, said["format"], said["equal"]) == (1, "flakestorm-diff/1", False)
+    assert (said["first"]["site"], said["first"]["what"]) == ("tool/search#1", ["reply"])
+    assert [(step["site"], step["outcome"], step["what"]) for step in said["steps"]] == [
+        ("llm/gpt-4o#1", "same", []),
+        ("tool/search#1", "changed", ["reply"]),
+        ("llm/gpt-4o#2", "changed", ["request", "reply"]),
+        ("agent/output#1", "changed", ["output"]),
+    ]
+    done = forks.run("diff", "a.tape", "b.tape")
+    assert (done.code, "tool/search#1  reply  <- first" in done.out) == (1, True), done.out
+    assert forks.run("diff", "a.tape", "b.tape", "-o", "d.html").code == 1
+    page = (tmp_path / "d.html").read_text()
+    assert ("<script>" in page, "&lt;script&gt;" in page, page.count("<tr class")) == (False, True, 4)
+    (tmp_path / "cut.tape").write_bytes((tmp_path / "a.tape").read_bytes()[:-200])
+    assert forks.run("diff", "a.tape", "cut.tape").code == 2
+    assert forks.run("diff", "a.tape", "none.tape").code == 2
+    assert forks.run("diff", "a.tape", "b.tape", "--format", "sarif").code == 2
+
+
 def test_as_json(tmp_path: Path, up: Upstream) -> None:
     forks = Forks(tmp_path, up)
     done, _, _ = forks.fork("--at", "llm/gpt-4o#2", "--resample", "--format", "json", "--", *AGENT)

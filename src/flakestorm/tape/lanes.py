@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["Lanes", "Placed"]
+__all__ = ["Lanes", "Placed", "single"]
 
 
 class Placed(Protocol):
@@ -33,7 +33,7 @@ class Lanes:
     """
 
     def __init__(self, entries: Sequence[Placed]) -> None:
-        self._single = _single(entries)
+        self._single = single(entries)
         self._bound: dict[str, str] = {}
         self.taken: set[str] = set()
         """The recorded lanes that a lane of the replay stands for."""
@@ -67,7 +67,7 @@ class Lanes:
         return broken
 
 
-def _single(entries: Sequence[Placed]) -> bool:
+def single(entries: Sequence[Placed]) -> bool:
     """Whether one thread made all of these."""
     left: set[str] = set()
     lane, end_ms = None, 0.0
