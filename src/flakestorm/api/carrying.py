@@ -28,7 +28,7 @@ from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
-from flakestorm.engine.runner import Judged, Runner, Within, nothing_within
+from flakestorm.engine.runner import Judged, Runner, Within, no_doubts, nothing_within
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
@@ -80,6 +80,7 @@ def carry_out(
     hub: Hub | None = None,
     *,
     within: Within = nothing_within,
+    doubts: Callable[[Trial], str | None] = no_doubts,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -88,7 +89,7 @@ def carry_out(
         plan, gate: what to run, and by what to judge the whole.
         options: how.
         hub: the boundary, where the caller wants to look at it afterwards.
-        within: see `Runner.within`.
+        within, doubts: see `Runner`.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -113,6 +114,7 @@ def carry_out(
             async with runner_of(
                 work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
             ) as runner:
+                runner.doubts = doubts
                 campaign = Campaign(
                     plan,
                     runner,
@@ -334,7 +336,8 @@ def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> 
         words += ["--prompt", str(trial.prompt)]
     else:
         words += ["--input", trial.text]
-    for firing in sorted(ledger.fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
+    fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
+    for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
         words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
     return shlex.join(words)
 

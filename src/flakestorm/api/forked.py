@@ -76,7 +76,7 @@ class Forked:
         live: the sites of the calls that went out, in order of arrival.
         unanswered: calls to pinned tools that the tape did not answer, in words.
         output, error: how the program ended.
-        code: its exit code, where it was a command.
+        code: its exit code; None where it was no command.
         value: what the function returned, where it was one.
         interrupted: whether a signal ended it.
     """
@@ -90,7 +90,7 @@ class Forked:
     unanswered: tuple[str, ...] = ()
     output: str = ""
     error: str | None = None
-    code: int = 0
+    code: int | None = None
     value: Any = None
     interrupted: bool = False
 
@@ -101,7 +101,7 @@ class Ended:
 
     output: str = ""
     error: str | None = None
-    code: int = 0
+    code: int | None = None
     value: Any = None
     interrupted: bool = False
     exchanges: list[Exchange] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as copied
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from flakestorm.faults.schedule import Planned, parse_injection
 
 if TYPE_CHECKING:
     from flakestorm.api.comparing import Comparison, Terms
+    from flakestorm.tape.reader import Tape
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.boundary.census import Census
@@ -98,15 +100,27 @@ class Project:
         )
         return carry_out(self, plan, Gate("chaos", options.min_score), options)
 
-    def inject(self, prompt: int | str, injections: Sequence[str] = (), options: Options | None = None) -> Report:
+    def inject(
+        self,
+        prompt: int | str | None,
+        injections: Sequence[str] = (),
+        options: Options | None = None,
+        *,
+        tape: str | Path | None = None,
+    ) -> Report:
         """One input, unmutated, with exactly these faults, judged by every invariant there is.
 
         Args:
-            prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input.
+            prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input. None is the input
+                of the tape, or the first golden prompt.
             injections: `SITE=FAULT`, e.g. `tool/search#1=error:503`.
             options: how.
+            tape: stands in for the world until a fault has fired, and after it as far as it has answers.
         """
         options = options or Options()
+        recorded = None if tape is None else _open(tape)
+        if prompt is None:
+            prompt = (None if recorded is None else recorded.input) or 0
         golden = self.config.golden_prompts
         if isinstance(prompt, int) and not 0 <= prompt < len(golden):
             raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
@@ -127,7 +141,13 @@ class Project:
             only=[prompt] if isinstance(prompt, int) else [0],
             trials=options.trials or 1,
         )
-        return carry_out(self, plan, Gate("single", options.min_score), options)
+        gate = Gate("single", options.min_score)
+        if recorded is None:
+            return carry_out(self, plan, gate, options)
+        from flakestorm.api.faulting import carry_out_on  # few runs have a tape
+
+        again = (*(self.again or ("flakestorm", "run", "-c", str(self.path))), "--tape", str(tape))
+        return carry_out_on(recorded, copied(self, again=again), plan, gate, options)
 
     def compare(
         self,
@@ -205,3 +225,9 @@ class Project:
             replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in self.config.invariants if i not in own
         ]
         return [*own, *top]
+
+
+def _open(tape: str | Path) -> Tape:
+    from flakestorm.tape.reader import Tape  # few runs have one
+
+    return Tape.open(tape)

@@ -155,6 +155,8 @@ def _tell(options: Globals, tape: Path, change: Change, forked: Forked) -> None:
         }
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
+    if forked.code is None:  # what a command says has passed through
+        click.echo(forked.output, nl=bool(forked.output))
     if options.quiet:
         return
     from flakestorm.tape.text import plain

@@ -101,6 +101,7 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 @click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
 @click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
+@click.option("--tape", type=click.Path(), metavar="TAPE", help="A tape stands in for the world until a fault fires.")
 @click.option("--ci", is_flag=True, help="For build logs: no progress, no colour.")
 @click.option("--verify-only", is_flag=True, help="Same as `flakestorm verify`.")
 @min_score_option("the least chaos resilience", full=1)
@@ -114,6 +115,7 @@ def run(
     prompt: int | None,
     text: str | None,
     injections: tuple[str, ...],
+    tape: str | None,
     ci: bool,
     verify_only: bool,
     min_score: float | None,
@@ -126,6 +128,7 @@ def run(
     flakestorm run --chaos-only
     flakestorm run --chaos-profile api_outage
     flakestorm run --prompt 2 --inject 'tool/search#1=error:503'
+    flakestorm run --tape a.tape --inject 'tool/search#1=error:503'
     """
     if ci:
         options = replace(options, no_color=True)
@@ -138,20 +141,21 @@ def run(
             "--chaos (mutated prompts under chaos) is not available in this version; use --chaos-only for golden "
             "prompts under chaos"
         )
-    if injections or prompt is not None or text is not None:
+    if injections or prompt is not None or text is not None or tape is not None:
         if prompt is not None and text is not None:
             raise Misuse("--prompt and --input both say what to send; give one of them")
-        chosen = text if text is not None else prompt or 0
+        chosen = text if text is not None else prompt
         if chaos_only or chaos_profile:
             raise Misuse(
-                "--inject, --prompt and --input make one run with exactly the faults given; leave out --chaos-..."
+                "--inject, --prompt, --input and --tape make one run with exactly the faults given; "
+                "leave out --chaos-..."
             )
         if resume is not None:
             raise Misuse("one run has nothing to resume; leave out --resume")
         return carry_out(
             options,
             "run",
-            lambda project, opts: project.inject(chosen, injections, opts),
+            lambda project, opts: project.inject(chosen, injections, opts, tape=tape),
             min_score,
             progress=not ci,
             spending=spending,

@@ -34,7 +34,17 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Inside", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
+__all__ = [
+    "CHECK_LIMIT_S",
+    "Inside",
+    "Judged",
+    "Runner",
+    "Within",
+    "baselines_of",
+    "judged",
+    "no_doubts",
+    "nothing_within",
+]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -94,6 +104,11 @@ def nothing_within(_: Trial, __: Inside) -> Sequence[Interceptor]:
     return ()
 
 
+def no_doubts(_: Trial) -> str | None:
+    """What a run shows is what happened."""
+    return None
+
+
 @dataclass(slots=True)
 class Runner:
     """Carries out trials.
@@ -113,6 +128,8 @@ class Runner:
         limit_ms: how long the agent may take, skipped time included; it is the agent that keeps to it in real time.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        doubts: says of a trial that has ended why what it shows proves nothing, e.g. because what stood in for the
+            world could not answer; None where it proves something.
         budget: is asked before each run; once it refuses, no more are started.
         facts: more for the first line of every tape.
     """
@@ -133,6 +150,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     within: Within = nothing_within
+    doubts: Callable[[Trial], str | None] = no_doubts
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
     _crossed: bool = False
@@ -205,6 +223,8 @@ class Runner:
         try:
             answer = await self.agent.ask(given, line)
             answer = self._in_time(replace(answer, latency_ms=answer.latency_ms + clock.skipped_s * 1000))
+            if (doubt := self.doubts(trial)) is not None:
+                answer = replace(answer, output="", error=AgentError("unreachable", doubt))
         finally:
             error = None if answer.error is None else str(answer.error)
             recorder.close(output=answer.output, error=error)

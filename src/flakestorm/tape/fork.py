@@ -11,7 +11,7 @@ is a stage as well, so a fault is one, and so is a reply put in the place of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from flakestorm.core.call import Call, Reply, header, with_header, without_headers
@@ -88,6 +88,17 @@ class Fork:
         matcher = Matcher(self.exchanges, mode=self._mode, spans=self._spans)
         pinned = TOOLS if tools == "tape" else ()
         return Player(matcher, until=site, at=change, kept=kept, then=then, pinned=pinned)
+
+    def faulted(self, strays: Callable[[], bool], *, allow_live: bool) -> Player:
+        """What plays the tape to one run with faults further out.
+
+        Args:
+            strays: whether a fault has fired by now. Until then nothing goes out, and what the tape does not answer is
+                one of `Player.problems`.
+            allow_live: whether what it does not answer afterwards goes out; it is one of `Player.unanswered` else.
+        """
+        matcher = Matcher(self.exchanges, mode=self._mode, spans=self._spans)
+        return Player(matcher, strays=strays, allow_live=allow_live)
 
 
 def giving(body: bytes, instead_of: Recorded) -> Interceptor:

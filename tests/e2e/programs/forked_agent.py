@@ -167,7 +167,7 @@ async def atalk(question):
 
 
 def main():
-    question = os.environ.get("QUESTION", "a flight to Oslo")
+    question = os.environ.get("QUESTION") or sys.stdin.read() or "a flight to Oslo"
     if HOW == "threads":
         answers = {}
         cities = ["Oslo", "Bergen", "Rome"]
