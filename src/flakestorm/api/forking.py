@@ -80,9 +80,9 @@ def fork(
     if inspect.iscoroutinefunction(fn):
         return _run(_awaited(fn(*given), forking, named))
     with _in_process(forking, named) as ended:
-        value = ended.value = fn(*given)
-    if inspect.isawaitable(value):
-        return _run(_awaited(value, forking, named))
+        ended.value = fn(*given)
+    if inspect.isawaitable(ended.value):
+        return _run(_awaited(ended.value, forking, named))
     return forking.ended(ended)
 
 
