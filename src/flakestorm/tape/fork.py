@@ -21,6 +21,7 @@ from flakestorm.errors import Misuse
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.player import Player
+from flakestorm.tape.serving import answering
 from flakestorm.tape.tokens import Span
 
 __all__ = ["TOOLS", "Fork", "Tools", "giving"]
@@ -105,7 +106,8 @@ def giving(body: bytes, instead_of: Recorded) -> Interceptor:
     """The change that puts another body in the place of a recorded one, whose head it has.
 
     Args:
-        body: all of it, without content encoding; of a stream its events, which are given one by one.
+        body: all of it, without content encoding; of a stream its events, which are given one by one. A JSON-RPC answer
+            gets the number of the call.
         instead_of: the recorded reply. What failed is given as a success.
     """
     headers = without_headers(instead_of.headers, "content-encoding", "transfer-encoding")
@@ -114,8 +116,12 @@ def giving(body: bytes, instead_of: Recorded) -> Interceptor:
     status = instead_of.status or 200
 
     def stage(call: Call) -> Flow:
-        pieces = _Pieces(body) if instead_of.stream else body
-        return Reply(status, headers, pieces, (), instead_of.reason if status == instead_of.status else "OK")
+        given = body if call.kind != "mcp" else answering(body, call.body)
+        head = headers
+        if given is not body and header(headers, "content-length") is not None:
+            head = with_header(headers, "content-length", str(len(given)))
+        pieces = _Pieces(given) if instead_of.stream else given
+        return Reply(status, head, pieces, (), instead_of.reason if status == instead_of.status else "OK")
         yield call  # never reached: the world is not asked
 
     return stage
