@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from e2e_support import PROGRAMS, Done, flakestorm
+from e2e_support import FLAKESTORM, PROGRAMS, Done, clean_env, flakestorm
 from flakestorm.tape.reader import Tape
 from upstream import (
     Canned,
@@ -303,3 +305,24 @@ def test_misuse_is_exit_code_2(tmp_path: Path, up: Upstream, words: list[str], t
     done, models, searches = forks.fork(*words)
     assert (done.code, models, searches) == (3 if "--restore" in words else 2, 0, 0), done.err
     assert told in done.err
+
+
+def test_an_interrupted_fork_is_a_readable_tape(tmp_path: Path, up: Upstream) -> None:
+    forks = Forks(tmp_path, up)
+    script = str(PROGRAMS / "forked_agent.py")
+    waiting = f"import runpy, time; runpy.run_path({script!r}, run_name='__main__'); time.sleep(60)"
+    words = [str(FLAKESTORM), "fork", "a.tape", "--at", "llm/gpt-4o#2", "--resample", "-o", "b.tape", "--"]
+    process = subprocess.Popen(
+        [*words, sys.executable, "-u", "-c", waiting],
+        cwd=tmp_path,
+        env=clean_env(forks.env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"answer")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    process.stdout.close()
+    assert [str(x.site) for x in forks.tape().exchanges()] == ["llm/gpt-4o#1", "tool/search#1", "llm/gpt-4o#2"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from e2e_support import PROGRAMS, Done, flakestorm, write_config
+from e2e_support import PROGRAMS, Done, flakestorm, sdk_agent, world, write_config
 from upstream import Canned, Request, Upstream, document, openai_chat
 
 
@@ -100,3 +101,59 @@ def test_the_configured_agent_is_forked_and_its_fork_verified(taped: Taped) -> N
 def test_misuse_is_exit_code_2(taped: Taped) -> None:
     assert taped.run("run", "--tape", "none.tape").code == 2
     assert taped.run("run", "--tape", "a.tape", "--chaos-only").code == 2
+
+
+PYTHON = """
+import os, time, uuid
+import httpx
+
+async def answer(text):
+    async with httpx.AsyncClient() as client:
+        url, run = os.environ["SEARCH_URL"], {"run": str(uuid.uuid4()), "at": time.time()}
+        first = await client.post(url, json={"to": text, **run})
+        second = await client.post(url, json={"at": time.time(), "n": first.json()["flights"]})
+    return f"{text} {first.json()['flights']} {second.json()['flights']}"
+"""
+
+
+def test_an_agent_in_this_process_is_forked_and_its_clock_goes_on(tmp_path: Path) -> None:
+    with Upstream() as up:
+        up.reply("/search", document({"flights": 3}), document({"flights": 4}), document({"flights": 5}))
+        (tmp_path / "agent_of_forks.py").write_text(PYTHON)
+        write_config(
+            tmp_path,
+            agent={"type": "python", "endpoint": "agent_of_forks:answer"},
+            boundary={"tools": {"search": "*/search"}},
+            invariants=[{"type": "completes"}],
+        )
+        env = {"SEARCH_URL": f"{up.url}/search"}
+        assert flakestorm(tmp_path, "record", "--input", "Oslo", "-o", "a.tape", env=env).code == 0
+        words = ("fork", "a.tape", "--at", "tool/search#2", "--resample", "-o", "b.tape")
+        done = flakestorm(tmp_path, *words, env=env)
+        assert (done.code, done.out.strip(), up.count()) == (0, "Oslo 3 5", 3), done.err
+        done = flakestorm(tmp_path, "verify-tape", "b.tape", "--match", "strict", env=env)
+        assert (done.code, up.count()) == (0, 3), done.out
+        done = flakestorm(
+            tmp_path, "fork", "a.tape", "--at", "tool/search#1", "--fault", "error", "-o", "c.tape", env=env
+        )
+        assert (done.code, "the program failed" in done.err) == (0, True), done.err
+        done = flakestorm(tmp_path, "diff", "a.tape", "c.tape", "--format", "json", env=env)
+        assert json.loads(done.out)["first"]["site"] == "tool/search#1"
+
+
+@pytest.mark.parametrize(("sdk", "stream"), [("openai", True), ("anthropic", False)])
+def test_a_launched_server_with_a_real_sdk_is_forked(tmp_path: Path, sdk: str, stream: bool) -> None:
+    with world() as up:
+        write_config(
+            tmp_path,
+            agent=sdk_agent(up, sdk=sdk, stream=stream),
+            boundary={"tools": {"search": "*/search*"}},
+            invariants=[{"type": "completes"}],
+        )
+        assert flakestorm(tmp_path, "record", "--input", "to Oslo", "-o", "a.tape").code == 0
+        before = len(up.requests)
+        words = ("fork", "a.tape", "--at", "tool/search#1", "--fault", "error:503", "-o", "b.tape")
+        done = flakestorm(tmp_path, *words)
+        assert (done.code, len(up.requests) - before) == (0, 0), done.err
+        assert "search is unavailable" in done.out
+        assert "environment: pure" in done.err
