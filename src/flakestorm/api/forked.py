@@ -203,9 +203,10 @@ class Forking:
         if self._failed is not None:
             raise WorldFailed(f"the environment was not restored: {self._failed}") from self._failed
         player = self.player
-        if not ended.interrupted and (player.problems or player.changed is None):
+        problems = [str(played) for played in player.played if played.match.outcome in ("diverged", "extra")]
+        if not ended.interrupted and (problems or player.changed is None):
             never = [] if player.changed else [f"the program ended and did not come to {self.site}"]
-            raise TapeMismatch([*player.problems, *player.missing(), *never])
+            raise TapeMismatch([*problems, *player.missing(), *never])
         live = [exchange for exchange in ended.exchanges if exchange.sent]
         environment, why = self._contract(live, ended.exchanges)
         return Forked(
@@ -236,7 +237,8 @@ class Forking:
 
             if kind != "llm":
                 raise Misuse(f"{self.site} is no model call, so no other model can answer it")
-            name = change.model
+            name, asked = change.model, self.recorded
+            with_model(Call(asked.method, asked.url, asked.headers, asked.body), name)
             return (lambda call: with_model(call, name)), False
         if change.fault is None:
             return None, False

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 from urllib.parse import quote
 
-from flakestorm.core.call import Call
+from flakestorm.core.call import Call, without_headers
 from flakestorm.errors import Misuse
+from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.shape import parse
 from flakestorm.wire.splice import with_members
 
@@ -33,9 +34,12 @@ def with_model(call: Call, model: str) -> Call:
     for place in (*_PLACES, _BEDROCK):
         address = place.sub(quote(model, safe="" if place is _BEDROCK else "@"), address)
     url = address + mark + query
-    document = parse(call.body)
+    body = decode_body(call.body, call.headers)
+    document = parse(body)
     names = document is not None and "model" in document
     if url == call.url and not names:
         raise Misuse(f"the call to {call.url} names no model, so it cannot ask {model!r}")
-    body = with_members(call.body, {(): {"model": model}}) if names else call.body
-    return replace(call, url=url, body=body)
+    if not names:
+        return replace(call, url=url)
+    headers = call.headers if body is call.body else without_headers(call.headers, "content-encoding")
+    return replace(call, url=url, headers=headers, body=with_members(body, {(): {"model": model}}))

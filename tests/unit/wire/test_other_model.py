@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import pytest
@@ -28,3 +29,10 @@ def test_a_model_in_the_path_is_replaced(url: str, expected: str) -> None:
 def test_a_call_without_a_model_is_refused() -> None:
     with pytest.raises(Misuse, match="names no model"):
         with_model(Call("POST", "https://api.test/v1/chat", body=b"{}"), "new")
+
+
+def test_an_encoded_body_is_sent_plain() -> None:
+    body = gzip.compress(b'{"model":"old"}')
+    call = Call("POST", "https://api.test/v1/messages", (("Content-Encoding", "gzip"), ("x", "1")), body)
+    asked = with_model(call, "new")
+    assert (asked.headers, asked.body) == ((("x", "1"),), b'{"model":"new"}')
