@@ -5,6 +5,7 @@ such conversations side by side). SEARCH_URL is where it searches.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -48,7 +49,7 @@ def with_anthropic(question):
     turns = [{"role": "user", "content": question}]
     tools = [{**TOOL, "input_schema": SCHEMA}]
     while True:
-        message = yield {"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": turns, "tools": tools}
+        message = yield {"model": "claude", "max_tokens": 500, "messages": turns, "tools": tools}
         calls = [block for block in message.content if block.type == "tool_use"]
         if not calls:
             return "".join(block.text for block in message.content if block.type == "text")
@@ -142,28 +143,28 @@ def client_of():
 
 
 def talk(question):
-    client = client_of()
-    steps = TALKS[SDK](question)
-    request = next(steps)
-    while True:
-        try:
-            request = steps.send((plainly if SDK == "plain" else ask)(client, request))
-        except StopIteration as stop:
-            return stop.value
+    with client_of() or contextlib.nullcontext() as client:
+        steps = TALKS[SDK](question)
+        request = next(steps)
+        while True:
+            try:
+                request = steps.send((plainly if SDK == "plain" else ask)(client, request))
+            except StopIteration as stop:
+                return stop.value
 
 
 async def atalk(question):
     import anthropic
     import openai
 
-    client = anthropic.AsyncAnthropic() if SDK == "anthropic" else openai.AsyncOpenAI()
-    steps = TALKS[SDK](question)
-    request = next(steps)
-    while True:
-        try:
-            request = steps.send(await aask(client, request))
-        except StopIteration as stop:
-            return stop.value
+    async with anthropic.AsyncAnthropic() if SDK == "anthropic" else openai.AsyncOpenAI() as client:
+        steps = TALKS[SDK](question)
+        request = next(steps)
+        while True:
+            try:
+                request = steps.send(await aask(client, request))
+            except StopIteration as stop:
+                return stop.value
 
 
 def main():
