@@ -18,6 +18,8 @@ from flakestorm.version import __version__
 
 if TYPE_CHECKING:
     from flakestorm.api import Comparison, Options, Project, Terms, compare, load
+    from flakestorm.api.forked import Forked
+    from flakestorm.api.forking import fork
     from flakestorm.api.recording import record
     from flakestorm.api.replaying import replay
     from flakestorm.engine.events import Report
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Forked",
     "Options",
     "Project",
     "Report",
@@ -32,6 +35,7 @@ __all__ = [
     "Terms",
     "__version__",
     "compare",
+    "fork",
     "load",
     "record",
     "replay",
@@ -39,12 +43,14 @@ __all__ = [
 
 _HOMES = {
     "Comparison": "flakestorm.api",
+    "Forked": "flakestorm.api.forked",
     "Options": "flakestorm.api",
     "Project": "flakestorm.api",
     "Report": "flakestorm.engine.events",
     "Terms": "flakestorm.api",
     "compare": "flakestorm.api",
     "TapeMismatch": "flakestorm.errors",
+    "fork": "flakestorm.api.forking",
     "load": "flakestorm.api",
     "record": "flakestorm.api.recording",
     "replay": "flakestorm.api.replaying",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
 from flakestorm.api.options import Options
@@ -12,11 +13,14 @@ from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.runner import Inside, Judged
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.player import Player
 from flakestorm.tape.redact import Redactor
+
+if TYPE_CHECKING:  # few runs have virtual draws
+    from flakestorm.boundary.draws import Drawing
 
 __all__ = ["ask"]
 
@@ -24,9 +28,12 @@ __all__ = ["ask"]
 class _World(LocalWorld):
     """Writes its one tape to a given path."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, time: Callable[[], float] | None = None) -> None:
         super().__init__(path.parent)
-        self._path = path.absolute()
+        self._path, self._time = path.absolute(), time
+
+    def monotonic(self) -> float:
+        return super().monotonic() if self._time is None else self._time()
 
     def tape_path(self, run: str) -> Path:
         return self._path
@@ -43,6 +50,8 @@ def ask(
     draws: Draws | None = None,
     player: Player | None = None,
     redactor: Redactor | None = None,
+    time: Callable[[], float] | None = None,
+    begins: Callable[[Inside, Drawing | None], None] | None = None,
 ) -> RunResult:
     """Give the agent of a project one input, without faults.
 
@@ -56,11 +65,13 @@ def ask(
         draws: what clock and random draws follow from; None leaves them real.
         player: plays a tape, by which the clock then goes.
         redactor: takes secrets out; by default one of a key that follows from the seed.
+        time: the run's clock, in seconds; that of this machine when None.
+        begins: is told what the player may know of the run, and of its draws, before its first call.
 
     Raises:
         Misuse: the config names what is not available, or the tape cannot be written there.
     """
-    world = _World(path)
+    world = _World(path, time)
     seed = seed_of(work.config, options)
     trial = Trial(run=path.stem, scenario=BASELINE, prompt=0, text=text, number=1, invariants=())
 
@@ -71,8 +82,13 @@ def ask(
             drawing = hub.drawing(trial.run)
             if player is not None and drawing is not None:
                 player.recall = drawing.recall
-            stages = within if player is None else (player.stage, *within)
-            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _: stages) as runner:
+
+            def inner(_: Trial, inside: Inside) -> Sequence[Interceptor]:
+                if begins is not None:
+                    begins(inside, drawing)
+                return within if player is None else (player.stage, *within)
+
+            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, inner) as runner:
                 runner.facts = facts or {}
                 if redactor is not None:
                     runner.redaction = lambda: redactor

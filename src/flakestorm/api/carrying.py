@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,13 +25,12 @@ from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
-from flakestorm.engine.runner import Judged, Runner, nothing_within
+from flakestorm.engine.runner import Judged, Runner, Within, no_doubts, nothing_within
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
@@ -86,8 +85,9 @@ def carry_out(
     options: Options,
     hub: Hub | None = None,
     *,
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+    within: Within = nothing_within,
     tailor: Callable[[Runner], object] = lambda _: None,
+    doubts: Callable[[Trial], str | None] = no_doubts,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -96,8 +96,8 @@ def carry_out(
         plan, gate: what to run, and by what to judge the whole.
         options: how.
         hub: the boundary, where the caller wants to look at it afterwards.
-        within: see `Runner.within`.
         tailor: is given the runner before anything is run, to change how it goes about it.
+        within, doubts: see `Runner`.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -123,6 +123,7 @@ def carry_out(
                 work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
             ) as runner:
                 tailor(runner)
+                runner.doubts = doubts
                 campaign = Campaign(
                     plan,
                     runner,
@@ -159,7 +160,7 @@ async def runner_of(
     seed: int,
     world: LocalWorld,
     hub: Hub,
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+    within: Within = nothing_within,
 ) -> AsyncIterator[Runner]:
     """What carries out trials, while entered; agent, boundary and model are let go of afterwards.
 
@@ -345,7 +346,8 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
         words += ["--prompt", str(trial.prompt)]
     else:
         words += ["--input", trial.text]
-    for firing in sorted(ledger.fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
+    fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
+    for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
         words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
     return shlex.join(words)
 

@@ -25,7 +25,7 @@ from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import nearest
 from flakestorm.engine.events import Note, Report
 from flakestorm.engine.plan import Plan, Trial, pair_plan
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Inside, Judged, Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import parse_injection
@@ -200,7 +200,7 @@ class _Stages:
             self._serving[trial.run] = Serving(self._incident(trial).session.tool_responses)
         return self._serving[trial.run]
 
-    def within(self, trial: Trial) -> Sequence[Interceptor]:
+    def within(self, trial: Trial, _: Inside) -> Sequence[Interceptor]:
         return (self._of(trial),)
 
     def viewed(self, trial: Trial, view: RunView) -> RunView:

@@ -103,7 +103,7 @@ class Kept:
     async def _one(self, trial: Trial, seed: int, within: Sequence[Interceptor]) -> Asked:
         async with self._turn:
             runner, done = self._runner, list[Judged]()
-            runner.seed, runner.within = seed, lambda _: within
+            runner.seed, runner.within = seed, lambda _, __: within
             runner.tools = tools_of(self._work.config, trial.scenario)
             runner.prepare((trial.scenario,))
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as copied
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:
     from flakestorm.api.comparing import Comparison, Terms
+    from flakestorm.tape.reader import Tape
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.api.shrinking import Case, Shrunk
@@ -113,21 +115,27 @@ class Project:
 
     def inject(
         self,
-        prompt: int | str,
+        prompt: int | str | None,
         injections: Sequence[str] = (),
         options: Options | None = None,
         *,
         mutation: str | None = None,
+        tape: str | Path | None = None,
     ) -> Report:
         """One input, unmutated, with exactly these faults, judged by every invariant there is.
 
         Args:
-            prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input.
+            prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input. None is the input
+                of the tape, or the first golden prompt.
             injections: `SITE=FAULT`, e.g. `tool/search#1=error:503`.
             options: how.
             mutation: `TYPE#NUMBER`, to send the golden prompt in this mutation.
+            tape: stands in for the world until a fault has fired, and after it as far as it has answers.
         """
         options = options or Options()
+        recorded = None if tape is None else _open(tape)
+        if prompt is None:
+            prompt = (None if recorded is None else recorded.input) or 0
         golden = self.config.golden_prompts
         if isinstance(prompt, int) and not 0 <= prompt < len(golden):
             raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
@@ -153,7 +161,13 @@ class Project:
 
             options = settled(self.config, options)
             plan = in_one(self, plan, options, mutation)
-        return carry_out(self, plan, Gate("single", options.min_score), options)
+        gate = Gate("single", options.min_score)
+        if recorded is None:
+            return carry_out(self, plan, gate, options)
+        from flakestorm.api.faulting import carry_out_on  # few runs have a tape
+
+        again = (*(self.again or ("flakestorm", "run", "-c", str(self.path))), "--tape", str(tape))
+        return carry_out_on(recorded, copied(self, again=again), plan, gate, options)
 
     def compare(
         self,
@@ -340,3 +354,9 @@ class Project:
             replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in self.config.invariants if i not in own
         ]
         return [*own, *top]
+
+
+def _open(tape: str | Path) -> Tape:
+    from flakestorm.tape.reader import Tape  # few runs have one
+
+    return Tape.open(tape)

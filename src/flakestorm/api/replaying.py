@@ -31,7 +31,7 @@ from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["Loaded", "drawing_for", "load_tape", "replay"]
+__all__ = ["Loaded", "drawing_for", "load_tape", "replay", "spans_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +243,14 @@ def drawing_for(player: Player, tape: Tape) -> Drawing | None:
     drawing = Drawing(draws, live=False)
     player.recall = drawing.recall
     return drawing
+
+
+def spans_of(header: Mapping[str, Any], exchanges: Iterable[Exchange]) -> tuple[Span, Span]:
+    """When a recording took place, and when its replay does."""
+    recorded = _recorded(header)
+    for exchange in exchanges:
+        recorded.end_s = max(recorded.end_s, recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000)
+    return recorded, _present()
 
 
 def _recorded(header: Mapping[str, Any]) -> Span:

@@ -102,6 +102,7 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 @click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
 @click.option("--mutate", "mutation", metavar="TYPE#N", help="In this mutation, as a report names it.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
+@click.option("--tape", type=click.Path(), metavar="TAPE", help="A tape stands in for the world until a fault fires.")
 @click.option("--ci", is_flag=True, help="For build logs: no progress, no colour.")
 @click.option("--verify-only", is_flag=True, help="Same as `flakestorm verify`.")
 @min_score_option("the least robustness, or chaos resilience", full=1)
@@ -116,6 +117,7 @@ def run(
     text: str | None,
     mutation: str | None,
     injections: tuple[str, ...],
+    tape: str | None,
     ci: bool,
     verify_only: bool,
     min_score: float | None,
@@ -130,6 +132,7 @@ def run(
     flakestorm run --chaos-only
     flakestorm run --chaos-profile api_outage
     flakestorm run --prompt 2 --inject 'tool/search#1=error:503'
+    flakestorm run --tape a.tape --inject 'tool/search#1=error:503'
     """
     if ci:
         options = replace(options, no_color=True)
@@ -137,22 +140,23 @@ def run(
         from flakestorm.cli.verify import check_reach
 
         return check_reach(options)
-    if injections or mutation or prompt is not None or text is not None:
+    if injections or mutation or prompt is not None or text is not None or tape is not None:
         if prompt is not None and text is not None:
             raise Misuse("--prompt and --input both say what to send; give one of them")
-        chosen = text if text is not None else prompt or 0
-        if text is not None and mutation is not None:
-            raise Misuse("--mutate is of a golden prompt; give --prompt instead of --input")
+        chosen = text if text is not None else prompt
+        if (text is not None or tape is not None) and mutation is not None:
+            raise Misuse("--mutate is of a golden prompt; give --prompt instead of --input or --tape")
         if chaotic or chaos_only or chaos_profile:
             raise Misuse(
-                "--inject, --prompt and --input make one run with exactly the faults given; leave out --chaos-..."
+                "--inject, --prompt, --input and --tape make one run with exactly the faults given; "
+                "leave out --chaos-..."
             )
         if resume is not None:
             raise Misuse("one run has nothing to resume; leave out --resume")
         return carry_out(
             options,
             "run",
-            lambda project, opts: project.inject(chosen, injections, opts, mutation=mutation),
+            lambda project, opts: project.inject(chosen, injections, opts, mutation=mutation, tape=tape),
             min_score,
             progress=not ci,
             spending=spending,

@@ -36,6 +36,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
     "record": ("record:record", "Run a program or the configured agent, and record its calls on a tape."),
     "verify-tape": ("verify_tape:verify_tape", "Replay a tape and prove that the agent does the same again."),
+    "fork": ("fork:fork", "Run a tape's program again with one change at a site, and live after it."),
+    "diff": ("diff:diff", "Compare two tapes: what changed first, and what followed."),
     "verify": ("verify:verify", "Check that agent, boundary and reset are reachable and working."),
     "profiles": ("setup:profiles", "List the built-in chaos profiles."),
     "schema": ("setup:schema", "Print the JSON Schema of flakestorm.yaml."),
@@ -55,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "diff", "fork"})
+LATER = frozenset({"blame"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -33,10 +33,22 @@ from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.cleaning import cleaned
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within", "refused"]
+__all__ = [
+    "CHECK_LIMIT_S",
+    "Inside",
+    "Judged",
+    "Runner",
+    "Within",
+    "baselines_of",
+    "judged",
+    "no_doubts",
+    "nothing_within",
+    "refused",
+]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -77,9 +89,33 @@ class Judged:
         )
 
 
-def nothing_within(_: Trial) -> Sequence[Interceptor]:
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What the stages within a run may know of it.
+
+    Args:
+        ledger: is being written.
+        heard: the stage that notes what the world said, for a fault among them: it is to stand right inside that.
+        noted: gives what has been recorded so far.
+    """
+
+    ledger: Ledger
+    heard: Interceptor
+    noted: Callable[[], Sequence[Exchange]]
+
+
+Within = Callable[[Trial, Inside], Sequence[Interceptor]]
+"""Gives the stages of a trial that stand between its faults and the world."""
+
+
+def nothing_within(_: Trial, __: Inside) -> Sequence[Interceptor]:
     """No stage at all: the world answers itself."""
     return ()
+
+
+def no_doubts(_: Trial) -> str | None:
+    """What a run shows is what happened."""
+    return None
 
 
 @dataclass(slots=True)
@@ -103,6 +139,8 @@ class Runner:
             are equal on all of their tapes.
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        doubts: says of a trial that has ended why what it shows proves nothing, e.g. because what stood in for the
+            world could not answer; None where it proves something.
         budget: is asked before each run; once it refuses, no more are started.
         facts: more for the first line of every tape.
         viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
@@ -125,7 +163,8 @@ class Runner:
     embedders: Mapping[str, Embedder] = field(default_factory=dict)
     limit_ms: int | None = None
     elsewhere: bool = False
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    within: Within = nothing_within
+    doubts: Callable[[Trial], str | None] = no_doubts
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
@@ -196,7 +235,7 @@ class Runner:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-            further = self.within(trial)
+            further = self.within(trial, Inside(ledger, recorder.heard, lambda: recorder.exchanges))
             further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 
@@ -205,6 +244,8 @@ class Runner:
         try:
             answer = await self._ask(trial, given, line)
             answer = self._in_time(replace(answer, latency_ms=answer.latency_ms + clock.skipped_s * 1000))
+            if (doubt := self.doubts(trial)) is not None:
+                answer = replace(answer, output="", error=AgentError("unreachable", doubt))
         finally:
             error = None if answer.error is None else str(answer.error)
             recorder.close(output=answer.output, error=error)

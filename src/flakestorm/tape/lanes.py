@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["CONNECTIONS", "Lanes", "Placed"]
+__all__ = ["CONNECTIONS", "Lanes", "Placed", "single"]
 
 CONNECTIONS = "connections"
 """What the first line of a tape says under `lanes` where they are connections."""
@@ -39,7 +39,7 @@ class Lanes:
 
     def __init__(self, entries: Sequence[Placed], *, threads: bool = True) -> None:
         self._threads = threads
-        self._single = _single(entries)
+        self._single = single(entries)
         self._bound: dict[str, str] = {}
         self.taken: set[str] = set()
         """The recorded lanes that a lane of the replay stands for."""
@@ -73,7 +73,7 @@ class Lanes:
         return broken
 
 
-def _single(entries: Sequence[Placed]) -> bool:
+def single(entries: Sequence[Placed]) -> bool:
     """Whether one thread made all of these."""
     left: set[str] = set()
     lane, end_ms = None, 0.0

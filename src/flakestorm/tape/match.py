@@ -23,7 +23,7 @@ from flakestorm.tape.likeness import alike
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.tokens import Span, Token, Tokens, scan_reply
 
-__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Outcome"]
+__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Names", "Outcome"]
 
 Mode = Literal["renamed", "strict", "scored"]
 MODES: tuple[Mode, ...] = ("renamed", "strict", "scored")
@@ -97,7 +97,7 @@ class Matcher:
             self._exact.setdefault(entry.asked.canonical, _Row()).add(entry)
             self._renamed.setdefault(entry.asked.renamed, _Row()).add(entry)
             self._hard.setdefault(entry.asked.hard, _Row()).add(entry)
-        self._names = _Names()
+        self._names = Names()
 
     def match(self, request: Request, lane: str) -> Match:
         """What answers this request, which from now on is answered."""
@@ -180,7 +180,8 @@ class Matcher:
         row = self._renamed.get(asked.renamed)
         if row is not None and all(entry.used for entry in row.all):
             last = row.all[-1]
-            return Match("extra", last, (f"the tape has this request {len(row.all)} times, and all were answered",))
+            told = f"the tape has this request {len(row.all)} times, and all were answered"
+            return Match("extra", last, (told,), _rpc(last.asked, asked) or None)
         unused = [entry for entry in self.entries if not entry.used]
         waiting = [entry for entry in unused if not entry.blamed] or unused
         if not waiting:
@@ -237,7 +238,7 @@ def _drop(row: deque[Entry]) -> None:
 
 
 @dataclass(slots=True)
-class _Names:
+class Names:
     """What stands for what: recorded tokens and those of the replay, one for one."""
 
     _new: dict[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from flakestorm.core.call import Headers, Reply, header
 from flakestorm.errors import CallFailed
 from flakestorm.tape.model import Recorded
 
-__all__ = ["Renames", "failure", "served"]
+__all__ = ["Renames", "answering", "failure", "served"]
 
 Renames = Callable[[str], list[tuple[int, int, str]]]
 """Where in a text something stands for something else in this run: begin, end and replacement, in order."""
@@ -118,6 +118,33 @@ def _renamed(chunks: list[bytes], renames: Renames) -> list[bytes]:
         done, said = begins + len(text[begin:end].encode("utf-8", "surrogateescape")), end
     keep(done, len(body))
     return [bytes(piece) for piece in out]
+
+
+def answering(body: bytes, asked: bytes) -> bytes:
+    """A JSON-RPC answer, or a stream with one, with the number of the message that it answers."""
+    question = _parsed(asked)
+    if not isinstance(question, dict) or "id" not in question or b'"jsonrpc"' not in body:
+        return body
+
+    def numbered(data: bytes) -> bytes:
+        told = _parsed(data)
+        if not isinstance(told, dict) or "id" not in told or "method" in told:
+            return data
+        return orjson.dumps({**told, "id": question["id"]})
+
+    if _parsed(body) is not None:
+        return numbered(body)
+    lines = body.splitlines(keepends=True)
+    return b"".join(
+        b"data: " + numbered(line[5:].strip()) + b"\n" if line.startswith(b"data:") else line for line in lines
+    )
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _numbered(chunks: list[bytes], rpc: Mapping[str, str]) -> list[bytes]:

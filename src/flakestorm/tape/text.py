@@ -16,7 +16,7 @@ from flakestorm.wire.base import Said, ToolCall
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.protocols import wire_of
 
-__all__ = ["block", "lines", "plain"]
+__all__ = ["answer_in", "asked_in", "block", "lines", "plain"]
 
 _WIDTH = 110
 # Control characters, line and paragraph separators, and the marks that reorder text to the eye.
@@ -56,10 +56,10 @@ def block(exchange: Exchange) -> Iterator[str]:
     lane = f"  lane {plain(exchange.lane)}" if exchange.lane else ""
     yield f"{exchange.t_ms:10.1f} ms  {plain(str(exchange.site))}  {how}  {exchange.duration_ms:.1f} ms{end}{lane}"
     yield f"    {plain(exchange.method)} {_excerpt(exchange.url)}"
-    yield f"    asked  {_excerpt(_asked(exchange))}"
-    yield f"    said   {_excerpt(_answer(exchange, reply))}"
+    yield f"    asked  {_excerpt(asked_in(exchange))}"
+    yield f"    said   {_excerpt(answer_in(exchange, reply))}"
     if exchange.world is not None:
-        yield f"    world  {exchange.world.status or 'no reply'}  {_excerpt(_answer(exchange, exchange.world))}"
+        yield f"    world  {exchange.world.status or 'no reply'}  {_excerpt(answer_in(exchange, exchange.world))}"
     elif exchange.sent == 0:
         yield "    world  not asked"
     for fault in exchange.faults:
@@ -83,7 +83,8 @@ def _excerpt(text: str) -> str:
     return shown if len(shown) <= _WIDTH else shown[: _WIDTH - 1] + "…"
 
 
-def _asked(exchange: Exchange) -> str:
+def asked_in(exchange: Exchange) -> str:
+    """What was asked, in words: of a conversation its last turn."""
     body = decode_body(exchange.body, exchange.headers)
     wire = wire_of(exchange.wire)
     asked = None if wire is None else wire.asked(body)
@@ -94,7 +95,8 @@ def _asked(exchange: Exchange) -> str:
     return f"{turn.role}: {' '.join(part for part in (turn.text, results, _calls(turn.tool_calls)) if part)}"
 
 
-def _answer(exchange: Exchange, reply: Recorded) -> str:
+def answer_in(exchange: Exchange, reply: Recorded) -> str:
+    """What was answered, in words: of a model what it said and which tools it asks for."""
     if reply.error is not None and not reply.chunks:
         return reply.error
     meaning = said(exchange, reply) or Said(text=decode_body(reply.body, reply.headers).decode("utf-8", "replace"))

@@ -47,6 +47,7 @@ def project(tmp_path, request):
 def test_the_exported_names() -> None:
     assert flakestorm.__all__ == [
         "Comparison",
+        "Forked",
         "Options",
         "Project",
         "Report",
@@ -54,6 +55,7 @@ def test_the_exported_names() -> None:
         "Terms",
         "__version__",
         "compare",
+        "fork",
         "load",
         "record",
         "replay",

@@ -138,3 +138,18 @@ def test_a_fault_on_a_replayed_call_leaves_what_the_tape_said_as_the_worlds_word
     assert (exchange_.sent, [fault.mode for fault in exchange_.faults]) == (0, ["empty"])
     assert exchange_.world is not None
     assert json.loads(exchange_.world.body) == SAID != json.loads(exchange_.reply.body)
+
+
+def test_after_a_stray_what_the_tape_does_not_answer_goes_out_or_is_refused_and_is_no_problem() -> None:
+    stray = False
+    player = Player(taped(chat("hi"), chat("then")), strays=lambda: stray, allow_live=True)
+    left: list[int] = []
+    player.leave = lambda: left.append(1)
+    assert read(*ask(player, call(chat("ho")), send=live)).startswith(b"{")
+    assert (len(player.problems), left) == (1, [])
+    stray = True
+    assert [read(each) for each in ask(player, call(chat("hi")), call(chat("ho")), send=live)] == [b"reply 0", b"live"]
+    assert (len(player.problems), left) == (1, [1])
+    player = Player(taped(chat("hi")), strays=lambda: True)
+    (refused,) = ask(player, call(chat("ho")))
+    assert (refused.status, player.problems, len(player.unanswered)) == (400, [], 1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from flakestorm.core.stream import read
 from flakestorm.errors import CallFailed
-from flakestorm.tape.serving import failure, served
+from flakestorm.tape.serving import answering, failure, served
 from flakestorm.tape.tokens import scan_reply
 from replay_support import reply
 
@@ -86,3 +86,24 @@ def test_a_stream_that_broke_breaks_after_the_same_pieces() -> None:
     with pytest.raises(CallFailed, match="gone"):
         next(pieces)
     assert failure(reply(end="client left")).how == "reset"
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "expected"),
+    [
+        (b'{"jsonrpc":"2.0","id":9,"result":{}}', b'{"id":3}', b'{"jsonrpc":"2.0","id":3,"result":{}}'),
+        (b'event: message\ndata: {"jsonrpc":"2.0","id":9,"result":1}\n\n', b'{"id":3}', None),
+        (
+            b'data: {"jsonrpc":"2.0","id":9,"result":1}\n\n',
+            b'{"id":3}',
+            b'data: {"jsonrpc":"2.0","id":3,"result":1}\n\n',
+        ),
+        (b"plain", b'{"id":3}', b"plain"),
+        (b'{"n": 1}', b"[]", b'{"n": 1}'),
+    ],
+)
+def test_an_answer_of_json_rpc_gets_the_number_of_its_question(
+    body: bytes, asked: bytes, expected: bytes | None
+) -> None:
+    wanted = body.replace(b'"id":9', b'"id":3') if expected is None else expected
+    assert answering(body, asked) == wanted

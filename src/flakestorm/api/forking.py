@@ -1,0 +1,238 @@
+"""Fork: the recorded program runs again, its tape answers up to a site, and there something is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flakestorm.api.forked import Change, Ended, Forked, Forking
+from flakestorm.api.recording import line_of, moment
+from flakestorm.boundary.draws import Drawing, held
+from flakestorm.boundary.session import Crossing
+from flakestorm.core.clock import Clock
+from flakestorm.core.ledger import Ledger
+from flakestorm.core.site import Site
+from flakestorm.engine.runner import Inside
+from flakestorm.errors import Misuse
+from flakestorm.executors.world import LocalWorld
+from flakestorm.tape.fork import Tools
+from flakestorm.tape.match import Mode
+from flakestorm.tape.reader import Tape
+from flakestorm.tape.writer import Recorder
+
+if TYPE_CHECKING:
+    from flakestorm.api.project import Project
+
+__all__ = ["fork", "fork_program"]
+
+
+def fork(
+    tape: str | Path,
+    fn: Callable[..., Any] | None = None,
+    *,
+    at: Site | str,
+    to: str | Path,
+    reply: bytes | str | None = None,
+    fault: str | None = None,
+    model: str | None = None,
+    tools: Tools = "live",
+    names: Mapping[str, str] | None = None,
+    mode: Mode = "renamed",
+    restore: Callable[[Site], None] | None = None,
+    seed: int = 0,
+) -> Any:
+    """Run again what was recorded, with the tape's answers up to a site, one change there, and the world after it.
+
+    An async function is run to its end; called where an event loop runs, the result is to be awaited.
+
+    Args:
+        tape: the tape.
+        fn: what was recorded: `fn(input)` if the tape has an input, else `fn()`. None runs the recorded command, or
+            asks the recorded config's agent.
+        at: the site, e.g. `tool/search#1`.
+        to: the file of the tape to write.
+        reply, fault, model: the change (`Change`), at most one; none asks the world again.
+        tools: `tape` has tools answered by the tape after the site too, by what they are asked.
+        names: names of plain-HTTP tools, as they were given to `record`.
+        mode: how the calls before the site are matched, as in `replay`.
+        restore: makes the environment what it was when the recorded run came to the site; called there, once.
+        seed: what a fault's choices follow from.
+
+    Returns:
+        A `Forked`.
+
+    Raises:
+        Misuse: the tape has no such site, or the change does not fit it.
+        TapeDamaged: the tape cannot be trusted.
+        TapeMismatch: before the site, the program did something else than was recorded.
+        WorldFailed: the environment could not be restored.
+    """
+    change = Change(reply.encode() if isinstance(reply, str) else reply, fault, model)
+    forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
+    named = tuple((names or {}).items())
+    if fn is None:
+        return _program(forking, (), None, named, quiet=True)
+    given = () if forking.input is None else (forking.input,)
+    if inspect.iscoroutinefunction(fn):
+        return _run(_awaited(fn(*given), forking, named))
+    with _in_process(forking, named) as ended:
+        ended.value = fn(*given)
+    if inspect.isawaitable(ended.value):
+        return _run(_awaited(ended.value, forking, named))
+    return forking.ended(ended)
+
+
+def fork_program(
+    tape: Path,
+    at: str,
+    to: Path,
+    change: Change,
+    argv: Sequence[str] = (),
+    *,
+    project: Project | None = None,
+    tools: Tools = "live",
+    names: Sequence[tuple[str, str]] = (),
+    mode: Mode = "renamed",
+    restore: Callable[[Site], None] | None = None,
+    seed: int = 0,
+    quiet: bool = False,
+) -> Forked:
+    """As `fork`, of a command or of a project's agent; a command's output passes through.
+
+    Args:
+        tape, at, to, change: what to fork, where, the file of the child, and the change.
+        argv: the command; the recorded one where empty.
+        project: whose agent is asked where no command was recorded; by default that of the recorded config.
+        tools, names, mode, restore, seed: see `fork`.
+        quiet: whether the command's output is only kept.
+    """
+    forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
+    return _program(forking, argv, project, names, quiet=quiet)
+
+
+def _run(work: Any) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
+
+
+async def _awaited(work: Awaitable[Any], forking: Forking, names: Sequence[tuple[str, str]]) -> Forked:
+    with _in_process(forking, names) as ended:
+        ended.value = await work
+    return forking.ended(ended)
+
+
+@contextmanager
+def _in_process(forking: Forking, names: Sequence[tuple[str, str]]) -> Iterator[Ended]:
+    """While entered, the calls of this context are those of the fork. What the code raises is how it ended."""
+    from flakestorm.agents.reading import read_value
+    from flakestorm.boundary import inprocess
+
+    given = forking.input
+    recorder, line = _line(forking, names, {} if given is None else {"input": given})
+    ended = Ended()
+    try:
+        with inprocess.held(), held() if line.draws is not None else nullcontext(), line.active():
+            yield ended
+        said = None if inspect.isawaitable(ended.value) else read_value(ended.value, None)
+        ended.output = said if isinstance(said, str) and ended.value is not None else ""
+    except Exception as error:
+        ended.error = f"{type(error).__name__}: {error}"
+    finally:
+        recorder.close(output=ended.output, error=ended.error)
+        ended.exchanges = recorder.exchanges
+
+
+def _line(forking: Forking, names: Sequence[tuple[str, str]], facts: Mapping[str, object]) -> tuple[Recorder, Crossing]:
+    """The recorder of the child, and the crossing of its run."""
+    draws = forking.draws
+    drawing = None if draws is None else Drawing(draws, live=False)
+    clock = Clock(forking.time, skips=LocalWorld(forking.to.parent).skips)
+    ledger = Ledger()
+    drawn = {} if draws is None else {"draws": draws.header}
+    header = {"run": forking.to.stem, **facts, **drawn, **forking.parent, **moment()}
+    reached = None if drawing is None else drawing.reach
+    recorder = Recorder(
+        forking.to, clock=clock.now, ledger=ledger, header=header, reached=reached, redactor=forking.redactor
+    )
+    forking.begins(Inside(ledger, recorder.heard, lambda: recorder.exchanges), drawing)
+    return recorder, line_of(forking.to.stem, recorder, clock, names, forking.stages, drawing)
+
+
+def _program(
+    forking: Forking,
+    argv: Sequence[str],
+    project: Project | None,
+    names: Sequence[tuple[str, str]],
+    *,
+    quiet: bool,
+) -> Forked:
+    said = forking.tape.header.get("command")
+    recorded: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    if argv or recorded.get("argv"):
+        return forking.ended(_command(forking, argv, recorded, names, quiet=quiet))
+    return forking.ended(_agent(forking, project, recorded))
+
+
+def _command(
+    forking: Forking,
+    argv: Sequence[str],
+    recorded: Mapping[str, Any],
+    names: Sequence[tuple[str, str]],
+    *,
+    quiet: bool,
+) -> Ended:
+    from flakestorm.api.carrying import in_a_loop
+    from flakestorm.api.launching import Ran, demand, launch
+
+    said = recorded.get("argv")
+    again = [forking.real(str(word)) for word in said] if isinstance(said, list) else []
+    words = list(argv) or again
+    cwd = Path.cwd() if argv else Path(str(recorded.get("cwd") or "."))
+    demand(words, cwd)
+    footer = forking.tape.footer
+    stdin = forking.redactor.real(footer.stdin or b"") if footer is not None else b""
+    recorder, line = _line(forking, names, {"command": {"argv": words, "cwd": str(cwd)}})
+    ran: Ran | None = None
+    try:
+        ran = in_a_loop(lambda: launch(words, cwd=cwd, line=line, stdin=stdin, quiet=quiet))
+    finally:
+        if ran is None:
+            recorder.close(error="the fork was interrupted")
+        else:
+            recorder.close(output=ran.output, error=ran.error, stdin=ran.stdin)
+    return Ended(ran.output, ran.error, ran.code, None, ran.interrupted, recorder.exchanges)
+
+
+def _agent(forking: Forking, project: Project | None, recorded: Mapping[str, Any]) -> Ended:
+    from flakestorm.api.asking import ask
+    from flakestorm.api.options import Options
+    from flakestorm.api.project import load
+
+    text, path = forking.input, forking.tape.path
+    if text is None:
+        raise Misuse(f"{path} names no command to run again; give one: fork {path} --at SITE ... -- COMMAND")
+    if project is None and isinstance(recorded.get("config"), str):
+        project = load(recorded["config"])
+    if project is None:
+        raise Misuse(f"{path} was given an input; name the config of its agent with -c")
+    run = ask(
+        project,
+        text,
+        forking.to,
+        Options(seed=0),
+        facts={"command": {"config": str(project.path.absolute())}, **forking.parent, **moment()},
+        draws=forking.draws,
+        player=forking.player,
+        within=forking.stages[1:],
+        redactor=forking.redactor,
+        time=forking.time,
+        begins=forking.begins,
+    )
+    return Ended(run.output or "", run.error, exchanges=Tape.open(forking.to).exchanges())
