@@ -111,7 +111,7 @@ def test_what_a_server_said_is_replayed_whatever_it_would_say_now(tmp_path: Path
     assert flakestorm(tmp_path, "verify-tape", "a.tape").code == 0
     program = (PROGRAMS / "mcp_agent.py").read_text()
     (tmp_path / "renumbered.py").write_text(program.replace("asked = 0", "asked = 70"))
-    (tmp_path / "other.py").write_text(program.replace('.strip()}', '.strip() + "!"}'))
+    (tmp_path / "other.py").write_text(program.replace(".strip()}", '.strip() + "!"}'))
     for name, code in (("renumbered.py", 0), ("other.py", 1)):
         config(tmp_path, {"type": "command", "start": [sys.executable, name]}, SCENARIOS[:1])
         done = flakestorm(tmp_path, "verify-tape", "a.tape", "-c", "flakestorm.yaml")

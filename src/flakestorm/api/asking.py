@@ -70,7 +70,7 @@ def ask(
             if player is not None and drawing is not None:
                 player.recall = drawing.recall
             stages = within if player is None else (player.stage, *within)
-            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _: stages) as runner:
+            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, lambda _, __: stages) as runner:
                 runner.facts = facts or {}
                 await runner.agent.start()
                 runner.prepare((BASELINE,))

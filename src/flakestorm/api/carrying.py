@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,13 +23,12 @@ from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
-from flakestorm.engine.runner import Judged, Runner, nothing_within
+from flakestorm.engine.runner import Judged, Runner, Within, nothing_within
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
@@ -80,7 +79,7 @@ def carry_out(
     options: Options,
     hub: Hub | None = None,
     *,
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+    within: Within = nothing_within,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -150,7 +149,7 @@ async def runner_of(
     seed: int,
     world: LocalWorld,
     hub: Hub,
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within,
+    within: Within = nothing_within,
 ) -> AsyncIterator[Runner]:
     """What carries out trials, while entered; agent, boundary and model are let go of afterwards.
 

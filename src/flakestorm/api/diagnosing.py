@@ -134,7 +134,7 @@ async def _run(
     one = replace(options, concurrency=1)
     with interruptible() as signals:
         try:
-            async with runner_of(work, [BASELINE], [], one, 0, world, hub, lambda _: within) as runner:
+            async with runner_of(work, [BASELINE], [], one, 0, world, hub, lambda _, __: within) as runner:
                 await runner.agent.start()
                 await runner.carry_out([trial], found.append)
         except asyncio.CancelledError:

@@ -56,7 +56,7 @@ class Drawing:
 
     def __init__(self, draws: Draws, *, live: bool = True) -> None:
         self.draws, self._live = draws, live
-        self._elapsed_us, self._ahead_us = 0, 0
+        self._elapsed_us, self._ahead_us, self._reached_us = 0, 0, 0
         self._dial: Dial | None = None
         self._run: Any = None
         self._lane_in: Any = None
@@ -76,6 +76,7 @@ class Drawing:
 
     def reach(self, at_ms: float) -> None:
         """A reply begins, or fails to come, at this time of the run."""
+        self._reached_us = max(self._reached_us, int(at_ms * 1000))
         if self._live:
             self._go(int(at_ms * 1000) + self._ahead_us)
 
@@ -83,9 +84,14 @@ class Drawing:
         """A reply begins, or fails to come, that did so at this time of the recorded run."""
         self._go(int(at_ms * 1000))
 
-    def go_live(self, at_ms: float) -> None:
-        """From this time of the run on, the tape has nothing more to say; the clock goes on from where it stands."""
-        self._live, self._ahead_us = True, max(0, self._elapsed_us - int(at_ms * 1000))
+    def go_live(self, at_ms: float | None = None) -> None:
+        """The tape has nothing more to say; the clock goes on from where it stands.
+
+        Args:
+            at_ms: the time of the run that it is now; that of the last reply where None.
+        """
+        now_us = self._reached_us if at_ms is None else int(at_ms * 1000)
+        self._live, self._ahead_us = True, self._elapsed_us - now_us
 
     def show_on(self, dial: Dial | None) -> None:
         """Let a launched agent know, from now on, or (None) no more."""

@@ -33,7 +33,7 @@ from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "baselines_of", "judged", "nothing_within"]
+__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
@@ -69,7 +69,11 @@ class Judged:
         )
 
 
-def nothing_within(_: Trial) -> Sequence[Interceptor]:
+Within = Callable[[Trial, Ledger], Sequence[Interceptor]]
+"""The stages of a trial, whose ledger is being written, that stand between its faults and the world."""
+
+
+def nothing_within(_: Trial, __: Ledger) -> Sequence[Interceptor]:
     """No stage at all: the world answers itself."""
     return ()
 
@@ -112,7 +116,7 @@ class Runner:
     embedders: Mapping[str, Embedder] = field(default_factory=dict)
     limit_ms: int | None = None
     elsewhere: bool = False
-    within: Callable[[Trial], Sequence[Interceptor]] = nothing_within
+    within: Within = nothing_within
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
     _crossed: bool = False
@@ -176,7 +180,7 @@ class Runner:
             from flakestorm.wire.classify import classify  # and with it all that understands calls
 
             inner = stage or schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-            further = self.within(trial)
+            further = self.within(trial, ledger)
             further = (recorder.heard, *further) if further else ()
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 

@@ -162,7 +162,8 @@ class Matcher:
         row = self._renamed.get(asked.renamed)
         if row is not None and all(entry.used for entry in row.all):
             last = row.all[-1]
-            return Match("extra", last, (f"the tape has this request {len(row.all)} times, and all were answered",))
+            told = f"the tape has this request {len(row.all)} times, and all were answered"
+            return Match("extra", last, (told,), _rpc(last.asked, asked) or None)
         unused = [entry for entry in self.entries if not entry.used]
         waiting = [entry for entry in unused if not entry.blamed] or unused
         if not waiting:

@@ -8,14 +8,14 @@ world is asked only where `allow_live` or a fork says so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Flow, Interceptor
-from flakestorm.core.site import Site
+from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape import redact
 from flakestorm.tape.fingerprint import Request
@@ -73,6 +73,12 @@ class Player:
         until: the recorded exchange from which on nothing is played: its request, and all later ones that no earlier
             exchange answers, are for `then`.
         then: the stage that has those; the world where None.
+        at: the stage that has the request of `until` itself; `then` where None.
+        kept: whether the tape answers the request of `until` too: the change that changes nothing.
+        pinned: kinds of calls that the tape answers also from there on, by what they ask, as often as they ask it; one
+            that it cannot answer is refused.
+        strays: whether, by now, something else has made this run another one, e.g. a fault that fired; a request that
+            the tape does not answer is no problem then, but goes on to the world where `allow_live`.
         tell: says a call as the tape would.
     """
 
@@ -83,15 +89,26 @@ class Player:
         allow_live: bool = False,
         until: Site | None = None,
         then: Interceptor | None = None,
+        at: Interceptor | None = None,
+        kept: bool = False,
+        pinned: Collection[Kind] = (),
+        strays: Callable[[], bool] | None = None,
         tell: Callable[[Call], Request] = as_recorded,
     ) -> None:
         self._matcher, self._live, self._then, self._tell = matcher, allow_live, then, tell
+        self._at, self._kept, self._pinned, self._strays = at, kept, pinned, strays
         self._lock = threading.Lock()  # an agent's threads share it
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
+        self.leave: Callable[[], None] = _done
+        """Is told, once, that the first call comes which is not played."""
         self.played: list[Played] = []
+        self.unanswered: list[Played] = []
+        """The pinned calls, and those after a stray, that the tape did not answer and the world was not asked for."""
         self.forked: Site | None = None
-        """The site of the first call that was for `then`, once there was one."""
+        """The site of the first call that was not for the tape any more, once there was one."""
+        self.changed: Site | None = None
+        """The site of the call that was for `at`, once there was one."""
         self._end = None if until is None else _number(matcher.entries, until)
 
     @property
@@ -112,15 +129,53 @@ class Player:
                 match = Match("diverged", None, ("its body is streamed by the agent, so it is not known here",))
             else:
                 match = self._matcher.match(self._tell(call), call.lane)
+            played = Played(call.site or Site("http", "unknown", 1), match)
             if self._is_beyond(match):
-                self.forked = self.forked or call.site
-                return call if self._then is None else self._then(call)
-            site = call.site or Site("http", "unknown", 1)
-            played = Played(site, match)
+                return self._beyond(call, played)
+            unknown = match.outcome in ("diverged", "extra")
+            if unknown and self._strays is not None:
+                return self._astray(call, played)
             self.played.append(played)
-            if match.outcome in ("diverged", "extra"):
+            if unknown:
                 return call if self._live else _answer(_refusal(call, f"flakestorm replay: {played}"))
             return _answer(self._reply(match))
+
+    def _beyond(self, call: Call, played: Played) -> Flow | Call:
+        """A call from the fork on."""
+        match = played.match
+        here = match.entry is not None and match.entry.n == self._end and match.outcome not in ("diverged", "extra")
+        kept = self._reply(match) if here and self._kept else None
+        self._left(played.site)
+        if here:
+            self.changed = played.site
+            if kept is not None:
+                return _answer(kept)
+            if self._at is not None:
+                return self._at(call)
+        elif call.kind in self._pinned:
+            if match.entry is not None and match.outcome != "diverged":
+                return _answer(self._reply(match, again=True))
+            return self._refused(call, played)
+        return call if self._then is None else self._then(call)
+
+    def _astray(self, call: Call, played: Played) -> Flow | Call:
+        """A call that the tape does not answer, of a run that may have become another one."""
+        if self._strays is None or not self._strays():
+            self.played.append(played)
+            return _answer(_refusal(call, f"flakestorm replay: {played}"))
+        if not self._live:
+            return self._refused(call, played)
+        self._left(played.site)
+        return call
+
+    def _left(self, site: Site) -> None:
+        if self.forked is None:
+            self.forked = site
+            self.leave()
+
+    def _refused(self, call: Call, played: Played) -> Flow:
+        self.unanswered.append(played)
+        return _answer(_refusal(call, f"flakestorm: the tape does not answer this: {played}"))
 
     def _is_beyond(self, match: Match) -> bool:
         """Whether a call is no longer one of those that are played."""
@@ -130,10 +185,10 @@ class Player:
             return self.forked is not None
         return match.entry is not None and match.entry.n >= self._end
 
-    def _reply(self, match: Match) -> Reply | CallFailed:
+    def _reply(self, match: Match, *, again: bool = False) -> Reply | CallFailed:
         entry = match.entry
         heard_ms = None if entry is None else entry.reply.heard_ms(entry.end_ms)
-        if heard_ms is not None:
+        if heard_ms is not None and not again:
             self.recall(heard_ms)
         if entry is None or not entry.reply.status:
             return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
@@ -144,6 +199,10 @@ class Player:
 
 def _nothing(_: float) -> None:
     """Nobody asks for the time."""
+
+
+def _done() -> None:
+    """Nobody asks when."""
 
 
 class _Under(Tap):
