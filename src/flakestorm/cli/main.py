@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
+    "blame": ("blame:blame", "Find the step that made a recorded run fail, or say that it was no single one."),
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
     "record": ("record:record", "Run a program or the configured agent, and record its calls on a tape."),
     "verify-tape": ("verify_tape:verify_tape", "Replay a tape and prove that the agent does the same again."),
@@ -44,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame", "certificate", "diff", "explore", "fork", "replay", "scan", "shrink", "view"})
+LATER = frozenset({"certificate", "diff", "explore", "fork", "replay", "scan", "shrink", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

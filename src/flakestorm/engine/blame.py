@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from flakestorm.engine.blamed import Conclusion
 from flakestorm.stats.changes import Change, Count, changes
 from flakestorm.stats.difference import Difference, agresti_caffo
 from flakestorm.stats.intervals import wilson
 
-__all__ = ["BUDGET", "Cause", "Conclusion", "Finding", "Point", "Search", "Seen", "Terms", "Wanted", "search"]
-
-Conclusion = Literal["step", "no_single_step", "systemic", "cannot_tell"]
+__all__ = ["BUDGET", "Cause", "Finding", "Point", "Search", "Seen", "Terms", "Wanted", "search"]
 
 BUDGET = 450
 """How many continuations are made at most, unless something else is asked for."""

@@ -14,6 +14,7 @@ from typing import Literal
 from flakestorm.config.model import Severity
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
+from flakestorm.engine.blamed import Blaming
 
 __all__ = [
     "CellResult",
@@ -216,6 +217,7 @@ class Report:
         planned: how many runs the plan has; stopped: the budget that ended it before all were made, in words.
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
+        blame: of `blame`, which step it was.
     """
 
     command: str
@@ -240,6 +242,7 @@ class Report:
     planned: int = 0
     stopped: str = ""
     saved: int = 0
+    blame: Blaming | None = None
 
 
 @dataclass(frozen=True, slots=True)
