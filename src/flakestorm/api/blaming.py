@@ -328,9 +328,10 @@ class _Watch:
         """Lets a call pass and notes what becomes of it."""
         try:
             reply = yield call
-        except CallFailed as error:
-            if call.kind == "llm" or (error.how == "refused" and (call.kind, call.name) in self._answered):
-                self.trouble = f"{_named(call)} could not be reached, and from there on nothing is on the tape: {error}"
+        except Exception as error:
+            if call.kind == "llm" or (_refused(error) and (call.kind, call.name) in self._answered):
+                said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                self.trouble = f"{_named(call)} could not be reached live: {said}"
             raise
         if reply is None:
             raise AssertionError("a call is answered by a reply")
@@ -338,6 +339,12 @@ class _Watch:
             no_model = reply.status in _NO_MODEL or reply.status >= 500
             self.trouble = f"there is no live model: {_named(call)} answers with status {reply.status}" if no_model else ""
         return reply
+
+
+def _refused(error: Exception) -> bool:
+    """Whether nobody was there; in this process it is the client's own exception."""
+    how = error.how if isinstance(error, CallFailed) else f"{type(error).__name__} {error}".lower()
+    return "refused" in how or "connecterror" in how or "getaddrinfo" in how
 
 
 def _named(call: Call) -> str:

@@ -215,8 +215,10 @@ class _Searching:
                 f"replayed to its end, the recording led to its failure in {end.failed} of "
                 f"{end.judged + end.unjudged} replays, so more than what is on the tape decides"
             )
-        yield from self._ask({0: self.terms.first})
+        yield from self._ask({0: 2})
         start = self.known[0]
+        if start.judged:  # else there is no world to be live in
+            yield from self._ask({0: self.terms.first - 2})
         self._demand(start, "with nothing pinned")
         low, _ = Point(0, start.failed, start.judged).interval
         if low > self.terms.systemic:
@@ -360,8 +362,8 @@ class _Searching:
 
     def _within(self) -> tuple[int, int] | None:
         """The shortest range over which V is known to rise by half of its whole rise."""
-        at = sorted(self.known)
-        if len(at) < 2 or 0 not in self.known:
+        at = sorted(k for k, known in self.known.items() if known.judged)
+        if 0 not in at or self.n not in at:
             return None
         half = (1.0 - self.known[0].rate) / 2
         ranges = [(b - a, a, b) for a in at for b in at if a < b and self.known[b].rate - self.known[a].rate >= half]
@@ -371,7 +373,7 @@ class _Searching:
         causes = tuple(sorted(self.causes, key=lambda cause: -cause.jump.value))
         curve = tuple(Point(k, known.failed, known.judged) for k, known in sorted(self.known.items()) if known.judged)
         unjudged = sum(known.unjudged for known in self.known.values())
-        steady = self.steady and bool(self.known)
+        steady = self.steady and sum(known.judged for known in self.known.values()) > self.terms.first
         return Finding(
             conclusion, why, causes, curve, self.spent, unjudged, steady, self.doubted, self._within()
         )

@@ -169,7 +169,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
 
 def _reliability(report: Report) -> dict[str, Any]:
     """What repeated trials say; worked out from the cells, so reading it back is not needed."""
-    found = reliability(report.cells, saved=report.saved)
+    found = None if report.blame else reliability(report.cells, saved=report.saved)
     if found is None:
         return {}
     flakes = None if found.flakes is None else asdict(found.flakes)
