@@ -13,6 +13,7 @@ ROWS = {
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "scan": ["flakestorm, injections", "flakestorm, personal data"],
 }
 
 

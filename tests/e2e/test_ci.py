@@ -83,10 +83,10 @@ def test_a_low_score_is_1(project, tmp_path) -> None:
 
 
 def test_what_cannot_be_judged_is_3(project, tmp_path) -> None:
-    project(chaos_matrix=[], mutations={"count": 2})
+    project(chaos_matrix=[], replays={"sessions": [{"id": "a", "input": "b"}]})
     done = flakestorm(tmp_path, "ci", env=project.env)
     assert done.code == 3
-    assert "mutation is configured but not available" in done.out
+    assert "replay is configured but not available" in done.out
 
 
 def test_a_fault_that_never_fires_is_3(project, tmp_path) -> None:

@@ -117,7 +117,8 @@ def test_the_faults_that_pages_show_can_be_played(page: Path) -> None:
     for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
         if block.startswith("version:"):  # a whole config
             contract = loads(block).contract
-            assert contract is not None
+            if contract is None:  # nothing is broken there
+                continue
             planned = [Schedule.of(scenario).planned for scenario in contract.chaos_matrix]
         elif set(shown := yaml.safe_load(block)) <= set(keys_of(Chaos)):
             planned = [Schedule.of(Chaos.of(shown)).planned]

@@ -142,11 +142,11 @@ def test_unknown_commands_and_profiles_get_the_nearest_name(tmp_path) -> None:
     assert "api_outage" in done.err
 
 
-def test_plain_run_says_what_is_not_there_yet(tmp_path) -> None:
+def test_plain_run_of_an_agent_that_is_not_there_judges_nothing(tmp_path) -> None:
     write_config(tmp_path, agent={"endpoint": "http://127.0.0.1:1"}, invariants=[{"type": "completes"}])
     done = flakestorm(tmp_path, "run")
-    assert done.code == 2
-    assert "--chaos-only" in done.err
+    assert done.code == 3
+    assert "nothing listens on 127.0.0.1:1" in done.out
 
 
 def test_an_unwritable_report_folder(tmp_path) -> None:

@@ -24,7 +24,7 @@ import h11
 from flakestorm.core.call import Headers, header
 from flakestorm.version import __version__
 
-__all__ = ["ExchangeFailed", "Response", "exchange"]
+__all__ = ["ExchangeFailed", "Response", "Talk", "connected", "exchange", "head_of", "target_of"]
 
 CONNECT_LIMIT_S = 10.0
 HEAD_LIMIT_BYTES = 256 * 1024
@@ -87,11 +87,25 @@ async def exchange(
     """
     parts = urlsplit(url)
     head = _request(method, parts, params, headers, body)
+    transport, talk = await connected(parts, limit_bytes)
+    try:
+        transport.writelines(talk.asking(head, body))  # not waited for: an agent may answer before it has read all
+        return await talk.reply
+    finally:
+        transport.abort()
+
+
+async def connected(parts: SplitResult, limit_bytes: int) -> tuple[asyncio.Transport, Talk]:
+    """A connection of its own to this URL's host.
+
+    Raises:
+        ExchangeFailed: there is none.
+    """
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_LIMIT_S):
-            transport, talk = await loop.create_connection(
-                lambda: _Talk(limit_bytes),
+            return await loop.create_connection(
+                lambda: Talk(limit_bytes),
                 _name(parts),
                 parts.port or _PORTS[parts.scheme],
                 ssl=_trust() if parts.scheme == "https" else None,
@@ -100,14 +114,9 @@ async def exchange(
         raise ExchangeFailed("timeout", f"no connection within {CONNECT_LIMIT_S:g} s") from error
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name
         raise ExchangeFailed("refused", str(error) or type(error).__name__) from error
-    try:
-        transport.writelines(talk.asking(head, body))  # not waited for: an agent may answer before it has read all
-        return await talk.reply
-    finally:
-        transport.abort()
 
 
-class _Talk(asyncio.Protocol):
+class Talk(asyncio.Protocol):
     """One request and its reply on one connection."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -195,6 +204,26 @@ def _request(
     Raises:
         ValueError: the URL or a header cannot be sent.
     """
+    sent = head_of(url, headers)
+    if body or method not in ("GET", "HEAD"):
+        sent.append(("Content-Length", str(len(body))))
+    sent.append(("Connection", "close"))
+    try:
+        return h11.Request(
+            method=method,
+            target=target_of(url, params),
+            headers=[(name.encode(), value.encode()) for name, value in sent],
+        )
+    except h11.LocalProtocolError as error:
+        raise ValueError(f"{error}: one of the names {', '.join(name for name, _ in sent)}, or its value") from error
+
+
+def head_of(url: SplitResult, headers: Headers) -> list[tuple[str, str]]:
+    """The headers of a request, without those of its framing.
+
+    Raises:
+        ValueError: the URL is none.
+    """
     if url.scheme not in _PORTS or not url.hostname:
         raise ValueError(f"{url.geturl()!r} is not an HTTP URL")
     ours = [
@@ -207,18 +236,13 @@ def _request(
         pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
         ours.append(("Authorization", f"Basic {b64encode(pair.encode()).decode()}"))
     given = [(name, value.strip()) for name, value in headers if name.lower() not in _OURS]
-    sent = [(name, value) for name, value in ours if header(headers, name) is None] + given
-    if body or method not in ("GET", "HEAD"):
-        sent.append(("Content-Length", str(len(body))))
-    sent.append(("Connection", "close"))
+    return [(name, value) for name, value in ours if header(headers, name) is None] + given
+
+
+def target_of(url: SplitResult, params: Sequence[tuple[str, str]]) -> str:
+    """What the request line names: path and query, encoded as far as they are not yet."""
     query = "&".join(part for part in (_quoted(url.query, "?"), urlencode(params)) if part)
-    target = (_quoted(url.path, "") or "/") + (f"?{query}" if query else "")
-    try:
-        return h11.Request(
-            method=method, target=target, headers=[(name.encode(), value.encode()) for name, value in sent]
-        )
-    except h11.LocalProtocolError as error:
-        raise ValueError(f"{error}: one of the names {', '.join(name for name, _ in sent)}, or its value") from error
+    return (_quoted(url.path, "") or "/") + (f"?{query}" if query else "")
 
 
 def _name(url: SplitResult) -> str:

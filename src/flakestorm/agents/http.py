@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from flakestorm.wire.encoding import decode_body
 
 if TYPE_CHECKING:
     from flakestorm.agents.instances import Instance, Instances
+    from flakestorm.mutations.outgoing import Outgoing
 
 __all__ = ["HttpAgent"]
 
@@ -99,7 +101,13 @@ class HttpAgent:
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run, reset included."""
-        request = self._template.render(prompt)
+        return await self._ask(self._template.render(prompt), line)
+
+    async def ask_changed(self, prompt: str, line: Line, change: Callable[[Outgoing], Outgoing]) -> Answer:
+        """One run by a changed request. What it waits for on purpose is not the agent's time."""
+        return await self._ask(self._template.render(prompt).changed(change), line)
+
+    async def _ask(self, request: Request, line: Line) -> Answer:
         async with self._reset.turn(instances=self._instances is not None):
             if self._channel is not None:
                 async with self._turn:
@@ -185,10 +193,10 @@ class HttpAgent:
                     continue
                 dropped = True
                 failure = AgentError("crash", f"the agent closed the connection without a reply ({error})")
-                if line.calls:
+                if line.calls or request.delivery is not None:
                     break
             else:
-                return replace(answer, latency_ms=_since(began)), whole
+                return replace(answer, latency_ms=max(_since(began) - _waiting_s(request) * 1000, 0.0)), whole
         if dropped and failure.kind == "unreachable":
             failure = AgentError("crash", "the agent closed the connection without a reply, and then took no new ones")
         return Answer(error=failure, latency_ms=_since(began)), False
@@ -198,8 +206,8 @@ class HttpAgent:
         if not self._started:
             raise Misuse("start() comes before ask()")
         try:
-            async with asyncio.timeout(self._agent.timeout / 1000):
-                response = await _follow(request)
+            async with asyncio.timeout(self._agent.timeout / 1000 + _waiting_s(request)):
+                responses = await _responses(request)
         except TimeoutError:
             return Answer(error=AgentError("timeout", f"no answer within {self._agent.timeout} ms")), False
         except ValueError as error:
@@ -211,7 +219,8 @@ class HttpAgent:
                 return _unreachable(f"{request.url} cannot be reached: {error}"), False
             what = "the agent's reply broke off" if error.how == "broken" else "the agent's reply is not valid HTTP"
             return Answer(error=AgentError("unreadable", f"{what}: {error}")), False
-        return self._answer(response), response.whole
+        answers = [(self._answer(response), response.whole) for response in responses]
+        return next((found for found in answers if found[0].error is not None), answers[0])
 
     def _answer(self, response: Response) -> Answer:
         status = response.status
@@ -230,6 +239,26 @@ class HttpAgent:
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)
         return Answer(output, status=status)
+
+
+async def _responses(request: Request) -> list[Response]:
+    """The reply to the request; of one that is sent several times at once, the replies."""
+    if request.delivery is None:
+        return [await _follow(request)]
+    from flakestorm.agents.delivery import deliver  # only for mutations of the request
+
+    for left in reversed(range(REDIRECT_LIMIT + 1)):
+        responses = await deliver(request, request.delivery, limit_bytes=BODY_LIMIT_BYTES)
+        onward = _onward(request, responses[0])
+        if onward is None or not left:
+            break
+        request = replace(request, url=onward, params=())
+    return responses
+
+
+def _waiting_s(request: Request) -> float:
+    """What the sender itself takes its time for."""
+    return 0.0 if request.delivery is None else request.delivery.paused_s
 
 
 async def _follow(request: Request) -> Response:

@@ -22,6 +22,7 @@ from urllib.parse import quote_plus
 from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
 from flakestorm.errors import ConfigError
+from flakestorm.mutations.outgoing import Delivery, Outgoing
 
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
@@ -41,6 +42,7 @@ class Request:
         params: query parameters, added to those the URL has.
         headers: as configured, with a content type where there is a body.
         body: empty for methods whose fields travel in the query.
+        delivery: how it is sent, where a mutation says so. Such a request is never tried again.
     """
 
     method: str
@@ -48,6 +50,12 @@ class Request:
     params: tuple[tuple[str, str], ...] = ()
     headers: Headers = ()
     body: bytes = b""
+    delivery: Delivery | None = None
+
+    def changed(self, change: Callable[[Outgoing], Outgoing]) -> Request:
+        """The request as a mutation wants it."""
+        made = change(Outgoing(self.method, self.url, self.params, self.headers, self.body))
+        return Request(made.method, made.url, made.params, made.headers, made.body, made.delivery)
 
 
 class RequestTemplate:

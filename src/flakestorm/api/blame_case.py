@@ -17,7 +17,7 @@ from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
 from flakestorm.core.answer import AgentError
 from flakestorm.core.draws import Draws
-from flakestorm.core.ledger import Canary, Ledger
+from flakestorm.core.ledger import Canary, Firing, Ledger
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.blamed import BlamedEvent, EventKind
 from flakestorm.engine.events import CellResult, Report, RunResult
@@ -46,6 +46,7 @@ class Case:
         exchanges: what was recorded, in order of arrival.
         invariant: the rule that it breaks; reason: how.
         draws: what its clock and draws followed from; None where they were real.
+        fired: the faults that fired in it.
         canaries: what an obedient agent gives itself away by.
         run: its id in a report.
         notes: what a reader should know.
@@ -59,6 +60,7 @@ class Case:
     invariant: Invariant
     reason: str
     draws: Draws | None = None
+    fired: tuple[Firing, ...] = ()
     canaries: tuple[Canary, ...] = ()
     run: str = ""
     notes: tuple[str, ...] = ()
@@ -222,6 +224,8 @@ def case_of(
             fired=[firing for exchange in exchanges for firing in exchange.faults],
             canaries=list(() if run is None else run.canaries),
         ),
+        chaos=any(exchange.faults for exchange in exchanges),
+        transient=frozenset(firing.fault for exchange in exchanges for firing in exchange.faults),
         exchanges=exchanges,
         visible=tuple(work.config.boundary.tools),
         latency_ms=0.0 if run is None else run.latency_ms,
@@ -229,7 +233,7 @@ def case_of(
     rule, reason, notes = _broken(rules_of(work.config, view), view, breaks, invariant, tape)
     return Case(
         tape, footer.digest, text, None if other == text else other, exchanges, rule, reason, Draws.of(header),
-        () if run is None else run.canaries, "" if run is None else run.id, tuple(notes), mode,
+        tuple(view.ledger.fired), () if run is None else run.canaries, "" if run is None else run.id, tuple(notes), mode,
     )  # fmt: skip
 
 

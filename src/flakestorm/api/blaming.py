@@ -11,7 +11,7 @@ import hashlib
 import shlex
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec.structs import replace as with_
@@ -30,6 +30,7 @@ from flakestorm.api.carrying import (
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config.model import Scenario
+from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.ledger import Ledger
@@ -128,7 +129,7 @@ class _Blaming:
                     lambda trial, ledger: self._within(trial, ledger, hub),
                 ) as runner:  # fmt: skip
                     runner.reproduce = lambda trial, _, __: self._again(trial)
-                    runner.budget = None
+                    runner.budget, runner.viewed = None, self._viewed
                     await runner.agent.start()
                     finding = await self._search(seeking, runner)
                     await self._repair(finding, runner)
@@ -191,7 +192,6 @@ class _Blaming:
         exchanges = self.case.exchanges
         calls = max(0, k - self.case.offset)
         ledger.canaries.extend(self.case.canaries)
-        ledger.fired.extend(firing for exchange in exchanges[:calls] for firing in exchange.faults)
         watch = _Watch({(exchange.kind, exchange.name) for exchange in exchanges if exchange.reply.status})
         drawing = hub.drawing(trial.run)
         if not calls and exchanges and calls < len(exchanges):
@@ -208,12 +208,28 @@ class _Blaming:
         self._players[trial.run] = player, watch
         return [player.stage]
 
+    def _viewed(self, trial: Trial, view: RunView) -> RunView:
+        """The run as its rule is to see it: what is pinned has happened, with the faults that fired there, though this
+        time the world was not asked."""
+        player, _ = self._players.get(trial.run, (None, None))
+        as_recorded = {exchange.n: exchange for exchange in self.case.exchanges}
+        played = [] if player is None else player.played
+        pinned = {each.site: as_recorded[each.match.entry.n] for each in played if each.match.entry is not None}
+        exchanges = [
+            replace(each, sent=pinned[each.site].sent, faults=pinned[each.site].faults) if each.site in pinned else each
+            for each in view.exchanges
+        ]
+        fired = [firing for each in exchanges for firing in each.faults] or list(self.case.fired)
+        ledger = Ledger(fired=fired, canaries=list(self.case.canaries))
+        transient = frozenset(firing.fault for firing in fired)
+        return replace(view, chaos=bool(fired), ledger=ledger, exchanges=exchanges, transient=transient)
+
     def _seen(self, judged: Judged) -> Continued:
         k, repair = pinned_of(judged.trial.scenario.name)
         player, watch = self._players.pop(judged.trial.run, (None, None))
         self._changes.pop(judged.trial.run, None)
         why = self._void(k, judged, player, watch)
-        failed = None if why else judged.verdicts[0][1].outcome == "fail"
+        failed = None if why else any(verdict.outcome == "fail" for _, verdict in judged.verdicts)
         run = judged.run
         said = hashlib.sha256(repr((run.output, run.error, sorted(run.calls.items()))).encode()).hexdigest()
         return Continued(k, judged, Seen(failed, said), why, repair)
@@ -230,8 +246,8 @@ class _Blaming:
                 return f"it did not do again what was recorded: {missing[0]}"
         if watch is not None and watch.trouble:
             return watch.trouble
-        if not judged.verdicts:
-            return "the rule does not apply to it"
+        if not judged.verdicts:  # what the rule is about did not come up, and so it was not broken
+            return ""
         verdict = judged.verdicts[0][1]
         return verdict.reason if verdict.outcome == "inconclusive" else ""
 

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -48,11 +49,16 @@ __all__ = [
     "judges_by",
     "loop_factory",
     "refuse_what_is_missing",
+    "report_in",
     "runner_of",
     "seed_of",
+    "settled",
 ]
 
 T = TypeVar("T")
+
+LONGEST_ARGUMENT = 2_000
+"""Characters of an input that a command line repeats; of longer ones it names the mutation."""
 
 
 class Work(Protocol):
@@ -80,6 +86,7 @@ def carry_out(
     hub: Hub | None = None,
     *,
     within: Within = nothing_within,
+    tailor: Callable[[Runner], object] = lambda _: None,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -89,13 +96,14 @@ def carry_out(
         options: how.
         hub: the boundary, where the caller wants to look at it afterwards.
         within: see `Runner.within`.
+        tailor: is given the runner before anything is run, to change how it goes about it.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
     """
     config = work.config
     refuse_what_is_missing(config)
-    resumed = None if options.resume is None else _report_in(options.resume)
+    resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
     if resumed is not None and resumed.seed != seed:
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
@@ -113,6 +121,7 @@ def carry_out(
             async with runner_of(
                 work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
             ) as runner:
+                tailor(runner)
                 campaign = Campaign(
                     plan,
                     runner,
@@ -180,7 +189,7 @@ async def runner_of(
             tools=tools_of(config, *scenarios),
             listener=options.listener,
             concurrency=concurrency,
-            reproduce=lambda trial, schedule, ledger: _reproduce(work, trial, schedule, ledger),
+            reproduce=lambda trial, schedule, ledger: _reproduce(work, seed, trial, schedule, ledger),
             visible=tuple(config.boundary.tools),
             adviser=adviser,
             embedders=embedders,
@@ -219,6 +228,13 @@ def seed_of(config: Config, options: Options, resumed: int | None = None) -> int
         if seed is not None:
             return seed
     return entropy_seed()
+
+
+def settled(config: Config, options: Options) -> Options:
+    """The options with their seed decided, for what must be known before a plan is made."""
+    resumed = None if options.resume is None else report_in(options.resume)
+    seed = seed_of(config, options, None if resumed is None else resumed.seed)
+    return replace(options, seed=seed, resume=resumed)
 
 
 def refuse_what_is_missing(config: Config) -> None:
@@ -326,11 +342,15 @@ def _elsewhere(config: Config) -> bool:
     return config.agent.type == "http" and not config.agent.start
 
 
-def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
+def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
     """The command line that makes this run again: its prompt, with exactly the faults that fired."""
     golden = work.config.golden_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
-    if trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
+    mutation = trial.mutation
+    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()
+    if mutation is not None and mutation.number and (mutation.change or unwieldy):
+        words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
+    elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
         words += ["--prompt", str(trial.prompt)]
     else:
         words += ["--input", trial.text]
@@ -339,7 +359,8 @@ def _reproduce(work: Work, trial: Trial, schedule: Schedule, ledger: Ledger) -> 
     return shlex.join(words)
 
 
-def _report_in(resume: Path | Report) -> Report:
+def report_in(resume: Path | Report) -> Report:
+    """The report to resume."""
     if isinstance(resume, Report):
         return resume
     from flakestorm.reports.document import read_json  # only what resumes reads reports
@@ -354,7 +375,7 @@ def _client(model: Model) -> Adviser:
 
 
 def in_words(config: Config) -> str:
-    """The agent in a few words, as reports have it."""
+    """The agent in a few words, by which a report tells whose runs it holds."""
     agent = config.agent
     start = agent.start if isinstance(agent.start, str) else shlex.join(agent.start or ())
     return " ".join(word for word in (agent.type, agent.endpoint, f"(started by: {start})" if start else "") if word)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing
+from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, refuse_what_is_missing, settled
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
@@ -25,12 +25,13 @@ from flakestorm.engine.events import Report
 from flakestorm.engine.plan import BASELINE, Plan, make_plan
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
-from flakestorm.faults.schedule import Planned, parse_injection
+from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:
     from flakestorm.api.comparing import Comparison, Terms
 
 if TYPE_CHECKING:  # what an HTTP server and its client come with
+    from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
 
 __all__ = ["Project", "load"]
@@ -43,6 +44,12 @@ def load(path: str | Path = "flakestorm.yaml") -> Project:
         ConfigError: the file is missing or wrong; the message names file, line and key.
     """
     return Project(load_config(Path(path)), Path(path))
+
+
+def _injected(text: str) -> Planned:
+    """`SITE=FAULT`; or a fault that lasts, written without an occurrence, as a search tells it."""
+    target = text.partition("=")[0]
+    return parse_fault(text) if "/" in target and "#" not in target else parse_injection(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +82,7 @@ class Project:
             profile: a built-in profile's name or the path of a profile file.
             options: how.
         """
-        options = options or Options()
-        if profile is not None:
-            from flakestorm.faults.profiles import load as load_profile
-
-            scenario = load_profile(profile)
-        elif self.config.chaos is not None:
-            scenario = Scenario(name="chaos", **asdict(self.config.chaos))
-        else:
-            raise ConfigError(
-                "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
-                "(`flakestorm profiles` lists them)",
-                file=self.path,
-            )
+        options, scenario = options or Options(), self._chaos(profile)
         require_invariants(self.config)
         plan = make_plan(
             "chaos",
@@ -98,19 +93,44 @@ class Project:
         )
         return carry_out(self, plan, Gate("chaos", options.min_score), options)
 
-    def inject(self, prompt: int | str, injections: Sequence[str] = (), options: Options | None = None) -> Report:
+    def mutations(self, options: Options | None = None, *, chaos: bool = False, profile: str | None = None) -> Report:
+        """Run the mutations of every golden prompt.
+
+        Args:
+            options: how.
+            chaos: whether the config's `chaos` block is played meanwhile; profile: this profile instead.
+
+        Raises:
+            Misuse: there is nothing to judge by, or no chaos to apply.
+        """
+        from flakestorm.api.mutating import mutated  # contracts mutate nothing
+
+        options = settled(self.config, options or Options())
+        scenario = self._chaos(profile) if chaos or profile is not None else BASELINE
+        require_invariants(self.config)
+        return carry_out(self, mutated(self, options, scenario), Gate("mutation", options.min_score), options)
+
+    def inject(
+        self,
+        prompt: int | str,
+        injections: Sequence[str] = (),
+        options: Options | None = None,
+        *,
+        mutation: str | None = None,
+    ) -> Report:
         """One input, unmutated, with exactly these faults, judged by every invariant there is.
 
         Args:
             prompt: index into `golden_prompts`, from 0, or the text of a probe or of any other input.
             injections: `SITE=FAULT`, e.g. `tool/search#1=error:503`.
             options: how.
+            mutation: `TYPE#NUMBER`, to send the golden prompt in this mutation.
         """
         options = options or Options()
         golden = self.config.golden_prompts
         if isinstance(prompt, int) and not 0 <= prompt < len(golden):
             raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
-        faults = [parse_injection(text).spec for text in injections]
+        faults = [_injected(text).spec for text in injections]
         scenario = Scenario(
             name="injected" if faults else BASELINE.name,
             tool_faults=[f for f in faults if isinstance(f, ToolFault)],
@@ -127,6 +147,11 @@ class Project:
             only=[prompt] if isinstance(prompt, int) else [0],
             trials=options.trials or 1,
         )
+        if mutation is not None:
+            from flakestorm.api.mutating import in_one
+
+            options = settled(self.config, options)
+            plan = in_one(self, plan, options, mutation)
         return carry_out(self, plan, Gate("single", options.min_score), options)
 
     def compare(
@@ -141,6 +166,101 @@ class Project:
         from flakestorm.api.comparing import compare  # few compare
 
         return compare(base, self.path if head is None else head, config=self.path, terms=terms, options=options)
+
+    def replay(self, path: str | Path | Sequence[Path] | None = None, options: Options | None = None) -> Report:
+        """Replay sessions: the incident's input and recorded tool replies, judged by its contract.
+
+        Args:
+            path: a session file, a tape, a folder of them, or the id of a session in the config; several files; None
+                for the config's `replays`.
+            options: how.
+
+        Raises:
+            ConfigError: a session is wrong, or names a contract that there is not.
+            Misuse: there is no session.
+        """
+        from flakestorm.api.incidents import incidents_at, replay  # only what replays pays for it
+
+        paths = [None] if path is None else [Path(path)] if isinstance(path, (str, Path)) else path
+        incidents = [incident for each in paths for incident in incidents_at(self.config, each)]
+        return replay(self, incidents, options or Options())
+
+    def check_sessions(self) -> Plan:
+        """Check the config's own sessions without running anything; gives what `replay` would run of them.
+
+        Raises:
+            ConfigError, Misuse: as `replay`.
+        """
+        from flakestorm.api.incidents import incidents_at, plan_of
+
+        plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
+        prepare(plan.invariants)
+        return plan
+
+    def explore(
+        self,
+        options: Options | None = None,
+        *,
+        budget: int | None = None,
+        modes: Sequence[str] = (),
+        max_time_s: float | None = None,
+        prompts: Sequence[int] | None = None,
+    ) -> Report:
+        """Search the schedules of faults for the smallest ones that break a promise of any invariant there is.
+
+        Args:
+            options: how.
+            budget: at most so many runs.
+            modes: the faults to try, by name; a choice that suits the calls when empty.
+            max_time_s: begin no further runs after this, in seconds.
+            prompts: indexes of the golden prompts to search; None for all.
+        """
+        from flakestorm.api.exploring import BUDGET, explore
+        from flakestorm.engine.repertoire import repertoire_for, repertoire_of
+
+        invariants, golden = self._all_invariants(), self.config.golden_prompts
+        if not invariants:
+            require_invariants(self.config)
+        for prompt in prompts or ():
+            if not 0 <= prompt < len(golden):
+                raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
+        repertoire = repertoire_of(modes) if modes else repertoire_for(invariants)
+        return explore(
+            self,
+            invariants,
+            repertoire,
+            options or Options(),
+            budget=budget or BUDGET,
+            max_time_s=max_time_s,
+            prompts=prompts,
+        )
+
+    def shrink(
+        self, case: Case, options: Options | None = None, *, budget: int | None = None, shorter: bool = False
+    ) -> Shrunk:
+        """The smallest form of a failing case.
+
+        Args:
+            case: what fails.
+            options: how.
+            budget: at most so many runs.
+            shorter: whether a golden prompt is made shorter too.
+        """
+        from flakestorm.api.shrinking import BUDGET, shrink
+        from flakestorm.engine.repertoire import repertoire_for
+
+        everything = self._all_invariants()
+        if case.prompt is not None and case.prompt >= len(self.config.golden_prompts):
+            raise Misuse(f"the case is of golden prompt {case.prompt}, and the config has no such prompt")
+        return shrink(
+            self,
+            everything,
+            case,
+            repertoire_for(everything),
+            options or Options(),
+            budget=budget or BUDGET,
+            shorter=shorter,
+        )
 
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
@@ -196,6 +316,20 @@ class Project:
             yield
         except Misuse as error:
             raise located(error, self.path, place) from error
+
+    def _chaos(self, profile: str | None) -> Scenario:
+        """The profile's faults, else those of the config's `chaos` block."""
+        if profile is not None:
+            from flakestorm.faults.profiles import load as load_profile
+
+            return load_profile(profile)
+        if self.config.chaos is not None:
+            return Scenario(name="chaos", **asdict(self.config.chaos))
+        raise ConfigError(
+            "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
+            "(`flakestorm profiles` lists them)",
+            file=self.path,
+        )
 
     def _all_invariants(self) -> list[Invariant]:
         """The contract's invariants and the top-level ones; of two that are the same, one."""

@@ -17,11 +17,13 @@ from flakestorm.boundary.draws import Drawing, held
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
+from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.site import Site
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
 from flakestorm.tape.lines import Said
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.player import Player
+from flakestorm.tape.player import Player, as_recorded
 from flakestorm.tape.reader import Footer, Tape
 from flakestorm.tape.tokens import Span
 from flakestorm.tape.writer import Recorder
@@ -42,6 +44,10 @@ class Loaded:
     tape: Tape
     footer: Footer
     matcher: Matcher
+
+    def player(self, *, allow_live: bool = False, until: Site | None = None, then: Interceptor | None = None) -> Player:
+        """What plays this tape; see `Player`."""
+        return Player(self.matcher, allow_live=allow_live, until=until, then=then, tell=as_recorded)
 
     def same_output(self, output: str) -> bool:
         """Whether the output is the recorded one, volatile tokens renamed."""
@@ -104,7 +110,7 @@ def replay(
     loaded = load_tape(tape, mode=mode)
     if not loaded.matcher.entries:
         raise TapeError(f"{tape} holds no exchange, so there is nothing to verify; record a run that makes calls")
-    player = Player(loaded.matcher, allow_live=allow_live)
+    player = loaded.player(allow_live=allow_live)
     given = () if loaded.tape.input is None else (loaded.tape.input,)
     named = tuple((tools or {}).items())
     if not inspect.iscoroutinefunction(fn):

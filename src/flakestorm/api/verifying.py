@@ -78,7 +78,7 @@ def verify(
     loaded = load_tape(tape, mode=mode or "renamed")
     if not loaded.matcher.entries:
         return Verified(0)
-    player = Player(loaded.matcher, allow_live=allow_live)
+    player = loaded.player(allow_live=allow_live)
     command = loaded.tape.header.get("command")
     recorded: Mapping[str, Any] = command if isinstance(command, dict) else {}
     if argv or recorded.get("argv"):

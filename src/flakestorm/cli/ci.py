@@ -32,11 +32,13 @@ __all__ = ["ci", "configured"]
 Judge = Callable[[api.Project, api.Options], Report]
 
 JUDGES: dict[str, Judge] = {
+    "mutation": api.Project.mutations,
     "chaos": lambda project, options: project.chaos(None, options),
     # Cells that are not critical are for the overall score, so the phase's own gate lets every score pass.
     "contract": lambda project, options: project.contract(replace(options, min_score=0.0)),
+    "replay": lambda project, options: project.replay(None, options),
 }
-"""The phases that this version can run."""
+"""What runs each phase."""
 
 
 @click.command()
@@ -47,18 +49,21 @@ JUDGES: dict[str, Judge] = {
 def ci(options: Globals, min_score: float | None, resume: str | None, spending: Spending) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
-    Phases are chaos (block `chaos`), contract (block `contract`), mutation and replay, as far as this version has them;
-    one that is configured but not available is said to be so and never counts as passed. The overall score is the mean
-    of the phases' scores, weighted by `scoring`.
+    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`) and replay (block
+    `replays`). The overall score is the mean of the phases' scores, weighted by `scoring`.
 
     Fails on a critical failure, on a failing session, and on an overall score below --min-score.
     """
     project = api.load(options.config_path)
     if project.config.contract is not None:
         project.check()  # what is wrong with a later phase is said before an earlier one is run
+    if project.config.replays.sessions:
+        project.check_sessions()
     names = configured(project)
     if not names:
-        raise Misuse(f"{options.config_path}: there is nothing to run: add a 'chaos' or a 'contract' block")
+        raise Misuse(
+            f"{options.config_path}: there is nothing to run: add a 'mutations', 'chaos', 'contract' or 'replays' block"
+        )
     if spending.dry_run:
         return _dry_run(project, options, names)
     place = place_for(options, project.config, "ci")
@@ -107,8 +112,6 @@ class _Ci:
 
         self.save(Planned("ci", 0, so_far()))
         for name in names:
-            if name not in JUDGES:
-                continue
             report = self._phase(name, whole, outline.seed)
             whole.add(name, report)
             phases[name] = self._done(name, report)
@@ -171,10 +174,7 @@ class _Ci:
 
     def _waiting(self, name: str) -> PhaseResult:
         weight = float(getattr(self.project.config.scoring, name))
-        if name in JUDGES:
-            return PhaseResult(name, "not run", "inconclusive", "it was not run", weight)
-        said = f"{name} is configured but not available in this version, so nothing is known about it"
-        return PhaseResult(name, "not available", "inconclusive", said, weight)
+        return PhaseResult(name, "not run", "inconclusive", "it was not run", weight)
 
 
 def _dry_run(project: api.Project, options: Globals, names: Sequence[str]) -> int:
@@ -182,10 +182,7 @@ def _dry_run(project: api.Project, options: Globals, names: Sequence[str]) -> in
     folder = store_folder(options, project.config)
     told = api.Options(seed=options.seed, trials=options.trials, dry_run=True)
     for name in names:
-        if name in JUDGES:
-            click.echo(f"{name}: {estimate(JUDGES[name](project, told), folder)}")
-        else:
-            click.echo(f"{name}: not available in this version")
+        click.echo(f"{name}: {estimate(JUDGES[name](project, told), folder)}")
     return 0
 
 

@@ -95,24 +95,26 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 
 @click.command()
 @global_options
-@click.option("--chaos", "mutated", is_flag=True, hidden=True, help="Mutated prompts under chaos.")
-@click.option("--chaos-only", is_flag=True, help="Golden prompts under chaos.")
-@click.option("--chaos-profile", metavar="NAME", help="Golden prompts under this profile (a name or a file).")
+@click.option("--chaos", "chaotic", is_flag=True, help="Mutations under the config's chaos, or --chaos-profile.")
+@click.option("--chaos-only", is_flag=True, help="Golden prompts under chaos, unmutated.")
+@click.option("--chaos-profile", metavar="NAME", help="The chaos: this profile (a name or a file).")
 @click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
 @click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
+@click.option("--mutate", "mutation", metavar="TYPE#N", help="In this mutation, as a report names it.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
 @click.option("--ci", is_flag=True, help="For build logs: no progress, no colour.")
 @click.option("--verify-only", is_flag=True, help="Same as `flakestorm verify`.")
-@min_score_option("the least chaos resilience", full=1)
+@min_score_option("the least robustness, or chaos resilience", full=1)
 @resume_option
 @spending_options
 def run(
     options: Globals,
-    mutated: bool,
+    chaotic: bool,
     chaos_only: bool,
     chaos_profile: str | None,
     prompt: int | None,
     text: str | None,
+    mutation: str | None,
     injections: tuple[str, ...],
     ci: bool,
     verify_only: bool,
@@ -120,9 +122,11 @@ def run(
     resume: str | None,
     spending: Spending,
 ) -> int:
-    """Run golden prompts against the agent: under chaos, or one of them with chosen faults.
+    """Run the mutations of the golden prompts and judge the agent by the invariants.
 
     \b
+    flakestorm run
+    flakestorm run --chaos
     flakestorm run --chaos-only
     flakestorm run --chaos-profile api_outage
     flakestorm run --prompt 2 --inject 'tool/search#1=error:503'
@@ -133,16 +137,13 @@ def run(
         from flakestorm.cli.verify import check_reach
 
         return check_reach(options)
-    if mutated:
-        raise Misuse(
-            "--chaos (mutated prompts under chaos) is not available in this version; use --chaos-only for golden "
-            "prompts under chaos"
-        )
-    if injections or prompt is not None or text is not None:
+    if injections or mutation or prompt is not None or text is not None:
         if prompt is not None and text is not None:
             raise Misuse("--prompt and --input both say what to send; give one of them")
         chosen = text if text is not None else prompt or 0
-        if chaos_only or chaos_profile:
+        if text is not None and mutation is not None:
+            raise Misuse("--mutate is of a golden prompt; give --prompt instead of --input")
+        if chaotic or chaos_only or chaos_profile:
             raise Misuse(
                 "--inject, --prompt and --input make one run with exactly the faults given; leave out --chaos-..."
             )
@@ -151,20 +152,24 @@ def run(
         return carry_out(
             options,
             "run",
-            lambda project, opts: project.inject(chosen, injections, opts),
+            lambda project, opts: project.inject(chosen, injections, opts, mutation=mutation),
             min_score,
             progress=not ci,
             spending=spending,
         )
-    if not (chaos_only or chaos_profile):
-        raise Misuse(
-            "mutations are not available in this version; use --chaos-only or --chaos-profile NAME for golden prompts "
-            "under chaos, --prompt N for one prompt as it is, or `flakestorm contract run`"
-        )
+    if chaotic and chaos_only:
+        raise Misuse("--chaos is mutations under chaos and --chaos-only is golden prompts; give one of them")
+    golden = chaos_only or (chaos_profile is not None and not chaotic)
+
+    def judge(project: api.Project, opts: api.Options) -> Report:
+        if golden:
+            return project.chaos(chaos_profile, opts)
+        return project.mutations(opts, chaos=chaotic, profile=chaos_profile)
+
     return carry_out(
         options,
         "run",
-        lambda project, opts: project.chaos(chaos_profile, opts),
+        judge,
         min_score,
         resume,
         progress=not ci,

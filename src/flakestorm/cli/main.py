@@ -24,9 +24,13 @@ __all__ = ["COMMANDS", "LATER", "cli", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup:init", "Write a commented starter config."),
     "demo": ("demo:demo", "Run the bundled agent, tools and model end to end; no key, no network."),
-    "run": ("judge:run", "Run golden prompts against the agent, under chaos or with chosen faults."),
+    "run": ("judge:run", "Run the mutations of the golden prompts, or the prompts under chaos, and judge."),
+    "mutate": ("mutate:mutate", "Show the mutations of a prompt; nothing is sent."),
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
+    "replay": ("replay:replay", "Replay incidents against a contract; export and import them."),
+    "explore": ("explore:explore", "Search the faults for the smallest ones that break a promise."),
+    "shrink": ("shrink:shrink", "Reduce a failing case to its smallest form."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
     "blame": ("blame:blame", "Find the step that made a recorded run fail, or say that it was no single one."),
@@ -40,12 +44,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp:mcp", "Run an MCP server so that its calls cross the boundary of a run."),
     "report": ("report:report", "Render a saved report in any form, or list those that are saved."),
     "score": ("report:score", "Print a saved report's score and nothing else."),
+    "scan": ("scan:scan", "Find personal data and injected instructions in files."),
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"certificate", "diff", "explore", "fork", "replay", "scan", "shrink", "view"})
+LATER = frozenset({"certificate", "diff", "fork", "view"})
 """Commands of the full command line that this version does not have."""
 
 GC_OBJECTS = 50_000

@@ -69,13 +69,19 @@ def show(options: Globals, tape: Path) -> int:
 @global_options
 @click.argument("files", metavar="FILE...", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
-    "--from", "form", type=click.Choice(["auto", "vcr"]), default="auto", help="What recorded the files (auto: look)."
+    "--from",
+    "form",
+    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
+    default="auto",
+    help="What recorded the files (auto: look).",
 )
 def import_(options: Globals, files: tuple[Path, ...], form: str) -> int:
     """Make tapes out of other tools' recordings, one per file, in the folder that -o names (.flakestorm/tapes).
 
     VCR cassettes are read as vcrpy, pytest-recording, betamax and Ruby's VCR write them: YAML or JSON, perhaps gzipped.
-    Secrets are left out, as in every tape. With -c, `boundary.tools` names plain-HTTP tools.
+    Traces of OpenTelemetry (OTLP JSON, GenAI conventions), Langfuse and LangSmith hold conversations and no bytes:
+    their model calls become chat completions. Secrets are left out, as in every tape. With -c, `boundary.tools` names
+    plain-HTTP tools.
 
     A file that cannot be imported is named with the reason, the others are imported, and the exit code is 2.
     """

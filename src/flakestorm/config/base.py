@@ -17,7 +17,15 @@ from flakestorm.config.vocabulary import Vocabulary
 __all__ = ["Count", "Key", "Milliseconds", "Probability", "Severity", "Strict", "When", "keys_of", "members", "words"]
 
 Severity: TypeAlias = Literal["critical", "high", "medium", "low"]
-When: TypeAlias = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
+When: TypeAlias = Literal[
+    "always",
+    "tool_faults_active",
+    "llm_faults_active",
+    "any_chaos_active",
+    "no_chaos",
+    "input_attack",
+    "input_benign",
+]
 Probability: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=0)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]

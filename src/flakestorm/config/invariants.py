@@ -67,9 +67,9 @@ class Invariant(Strict, frozen=True, kw_only=True, dict=True):
         Severity,
         Meta(description="weight in the score: critical 3, high 2, medium 1, low 1; a critical failure fails the gate"),
     ] = "medium"
-    when: Annotated[When, Meta(description="in which runs the rule applies, judged by the faults that fired")] = (
-        "always"
-    )
+    when: Annotated[
+        When, Meta(description="in which runs the rule applies: by the faults that fired, or by the kind of input")
+    ] = "always"
     negate: Annotated[bool, Meta(description="turn the rule round")] = False
     probes: Annotated[list[str], Meta(description="prompts used instead of the golden prompts")] = []
     min_pass_rate: Annotated[

@@ -72,8 +72,10 @@ def reads(
     file: str | None = None,
     folder: str | os.PathLike[str] = ".",
     variables: Variables[str, str] | None = None,
+    literal: bool = False,
 ) -> M:
-    """As `read`, for a text; relative paths in it are relative to `folder`.
+    """As `read`, for a text; relative paths in it are relative to `folder`. With `literal`, all values are words that
+    somebody said: nothing is expanded, and a key in them is no setting.
 
     Raises:
         ConfigError: it is wrong.
@@ -81,8 +83,8 @@ def reads(
     root = parse(text, file=file)
     if not isinstance(root, Mapping):
         raise ConfigError("the file must be a mapping: 'key: value' lines", file=file, line=root.line)
-    problems = list(literal_keys(root))
-    if not problems:  # a literal key must not be looked at any further
+    problems = [] if literal else list(literal_keys(root))
+    if not problems and not literal:  # a literal key must not be looked at any further
         problems += expand(root, os.environ if variables is None else variables)
     refused = {problem.path for problem in problems}
     problems += (problem for problem in check(root, model) if problem.path not in refused)

@@ -25,6 +25,9 @@ class ToolResponse(Strict, frozen=True, kw_only=True):
     response: Annotated[Any, Meta(description="what it said: text or any JSON value")] = None
     status: Annotated[int | None, Meta(description="HTTP status; 0 for a call that broke")] = None
     latency_ms: Annotated[Milliseconds | None, Meta(description="how long it took, in milliseconds")] = None
+    fault: Annotated[
+        str | None, Meta(description="the fault that had made it so; rules for broken tools then apply (`when`)")
+    ] = None
 
 
 class ReplaySession(Strict, frozen=True, kw_only=True):
@@ -37,6 +40,9 @@ class ReplaySession(Strict, frozen=True, kw_only=True):
     input: Annotated[str, Meta(description="what the agent was asked")] = ""
     context: Annotated[list[dict[str, Any]], Meta(description="the conversation before the input")] = []
     tool_responses: Annotated[list[ToolResponse], Meta(description="what the tools said, in order")] = []
+    faults: Annotated[
+        list[str], Meta(description="other faults of the incident, each SITE=FAULT, e.g. llm/*#1=rate_limit")
+    ] = []
     expected_failure: Annotated[str | None, Meta(description="what the agent did wrong")] = None
     contract: Annotated[str, Meta(description="name of the contract the agent must now meet, or a file's path")] = (
         "default"

@@ -36,7 +36,12 @@ agent:
 golden_prompts:
   - "Book a flight from Oslo to Berlin for next Monday"
 
-# Rules for runs outside the contract.
+# What `flakestorm run` makes of them. Built in: no model and no key are needed.
+# mutations:
+#   count: 10                                     # of each type, for each golden prompt
+#   types: [paraphrase, noise, tone_shift, prompt_injection, encoding_attacks, context_manipulation, length_extremes]
+
+# Rules for runs outside the contract; `when: input_attack` and `when: input_benign` tell kinds of input apart.
 invariants:
   - type: completes
   - type: output_not_empty

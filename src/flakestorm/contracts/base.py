@@ -67,6 +67,9 @@ class RunView:
             why nobody knows.
         held: whether the agent's calls are known to have crossed the boundary, or to have had no way around it. If not,
             the tape proves nothing.
+        input_kind: whether the input is one that should work, or an attack.
+        refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
+        mutated: whether the input is a mutation, which `baseline` was not.
     """
 
     input: str
@@ -83,6 +86,9 @@ class RunView:
     opinions: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
     alike: Mapping[str, float | str] = field(default_factory=dict)
     held: bool = True
+    input_kind: Literal["benign", "attack"] = "benign"
+    refused: bool = False
+    mutated: bool = False
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""
 

@@ -8,7 +8,7 @@ fault need not fire every time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from flakestorm.config.model import Severity
@@ -16,7 +16,17 @@ from flakestorm.contracts.cells import Cell, CellRate, rates
 from flakestorm.core.verdict import Outcome
 from flakestorm.stats.intervals import Rate, Weighed, weighted_rate
 
-__all__ = ["SEVERITY_WEIGHTS", "Ruling", "ScoreNumbers", "contract_gate", "contract_score", "run_score", "score_gate"]
+__all__ = [
+    "SEVERITY_WEIGHTS",
+    "Ruling",
+    "ScoreNumbers",
+    "contract_gate",
+    "contract_score",
+    "replay_gate",
+    "replay_score",
+    "run_score",
+    "score_gate",
+]
 
 SEVERITY_WEIGHTS: Mapping[Severity, int] = {"critical": 3, "high": 2, "medium": 1, "low": 1}
 
@@ -98,6 +108,40 @@ def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], f
     rate = weighted_rate(Weighed(ok, (weights or {}).get(run, 1.0), run) for run, ok in judged.items())
     passed, inconclusive = sum(judged.values()), len(runs) - len(judged)
     return _numbers(rate, 1, 4, passed, len(judged), inconclusive, critical_failed=_critical_failed(cells))
+
+
+def replay_score(cells: Iterable[Cell]) -> ScoreNumbers:
+    """The replay score: passed / conclusive sessions, 0..1 to 4 places. A session is a scenario.
+
+    It fails when a cell of it fails (`min_pass_rate`), passes when it has conclusive cells and none of them fails, and
+    is inconclusive otherwise.
+    """
+    cells = list(cells)
+    sessions = _sessions(cells)
+    judged = {name: verdict == "pass" for name, verdict in sessions.items() if verdict != "inconclusive"}
+    rate = weighted_rate(Weighed(ok, 1.0, (name, 0, 0)) for name, ok in judged.items())
+    missing = len(sessions) - len(judged)
+    critical = _critical_failed(cells)
+    return _numbers(rate, 1, 4, sum(judged.values()), len(judged), missing, critical_failed=critical)
+
+
+def replay_gate(cells: Iterable[Cell]) -> Ruling:
+    """The gate of `replay run`: any failing session fails it, whatever the severity of the rule that was broken."""
+    cells = list(cells)
+    ruling = _rule(cells, replay_score(cells), None)
+    if ruling.exit_code == 0:
+        count = len(_sessions(cells))
+        return replace(ruling, headline=f"the gate was met: {count} session{'' if count == 1 else 's'} passed")
+    return ruling
+
+
+def _sessions(cells: Iterable[Cell]) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    for rate in rates(cells):
+        verdict: Outcome = "fail" if rate.failing else "pass" if rate.conclusive else "inconclusive"
+        order = ("inconclusive", "pass", "fail")
+        found[rate.scenario] = max(found.get(rate.scenario, "inconclusive"), verdict, key=order.index)
+    return found
 
 
 def _numbers(

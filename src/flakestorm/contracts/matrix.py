@@ -11,7 +11,9 @@ A check answers only its own question. Around it stand the rules that keep verdi
 4. Rules on the tape of a run whose boundary nobody held are inconclusive.
 5. A check that raises is inconclusive, never a pass.
 6. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
-7. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
+7. A request that was itself an attack and was turned away with a 4xx got its proper answer: `completes` passes, and
+   rules about the output do not apply, because nobody asked for one.
+8. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
 """
 
 from __future__ import annotations
@@ -99,6 +101,8 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
         return inconclusive(f"the agent could not be reached: {brief(run.error.message)}")
     if spec.type in on_tape and not run.held:
         return inconclusive("no call of the agent crossed the boundary, so its tape proves nothing")
+    if run.refused:
+        return _of_refused(spec, run, check)
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
@@ -183,6 +187,8 @@ def _planned(spec: Invariant, run: RunView) -> bool:
             return True
         case "no_chaos":
             return not run.chaos
+        case "input_attack" | "input_benign":
+            return spec.when == f"input_{run.input_kind}"
         case "any_chaos_active":
             return run.chaos
         case "llm_faults_active":
@@ -232,6 +238,18 @@ def _frames(error: Exception) -> str:
     if frames[-1] not in theirs:
         theirs.append(frames[-1])
     return ", called ".join(f"in {f.name}, {f.filename}:{f.lineno}" for f in theirs[: -_FRAMES - 1 : -1])
+
+
+def _of_refused(spec: Invariant, run: RunView, check: Check) -> Verdict | None:
+    """What holds of a run whose request was an attack on HTTP and was turned away."""
+    if spec.type in on_tape:
+        return _asked(spec, run, check) if demand(spec) == "forbids" else None
+    if demand(spec) != "run":
+        return None
+    if spec.type != "completes":
+        return _asked(spec, run, check)
+    verdict = passed(f"the agent refused the request, as it may: {brief(str(run.error))}")
+    return verdict.negated() if spec.negate else verdict
 
 
 def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:

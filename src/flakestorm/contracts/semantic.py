@@ -73,7 +73,7 @@ def _automatic(spec: Invariant) -> bool:
 
 
 def _chaos_or_text(spec: Invariant, run: RunView) -> bool:
-    return run.chaos or not _automatic(spec)
+    return run.chaos or run.mutated or not _automatic(spec)
 
 
 def _vet_baseline(spec: Invariant) -> None:
@@ -85,9 +85,9 @@ def _vet_baseline(spec: Invariant) -> None:
 def behavior_unchanged(spec: Invariant, run: RunView) -> Verdict:
     """The output is at least `similarity_threshold` (.75) alike to what the agent says without chaos.
 
-    `baseline: auto` (the default) compares with a run of the same prompt without chaos, which is made where the matrix
-    has none; the rule applies to scenarios with chaos then. Any other `baseline` is the text to compare with. Without a
-    baseline the verdict is inconclusive.
+    `baseline: auto` (the default) compares with a run of the same golden prompt without chaos, which is made where the
+    matrix has none; the rule applies to mutations and to scenarios with chaos then. Any other `baseline` is the text to
+    compare with. Without a baseline the verdict is inconclusive.
     """
     threshold = UNCHANGED if spec.similarity_threshold is None else spec.similarity_threshold
     baseline = _baseline(spec, run)

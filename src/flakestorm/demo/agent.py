@@ -131,11 +131,11 @@ class TravelAgent:
             return json.load(reply)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None, make: type[TravelAgent] = TravelAgent) -> None:
     """Serve `POST /invoke {"input": ...} -> {"output": ...}`, `GET /health` and `POST /reset` until killed."""
     parser = argparse.ArgumentParser(prog="python -m flakestorm.demo.agent", description=main.__doc__)
     parser.add_argument("--port", type=int, default=8000)
-    agent = TravelAgent(os.environ["FLAKESTORM_DEMO_TOOLS_URL"])
+    agent = make(os.environ["FLAKESTORM_DEMO_TOOLS_URL"])
 
     def respond(ask: Ask) -> Answer:
         match ask.method, ask.path:

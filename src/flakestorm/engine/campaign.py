@@ -6,7 +6,7 @@ It owns what has finished so far, so that an interruption loses nothing: `execut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from flakestorm.contracts.matrix import prepare
@@ -66,7 +66,9 @@ class Campaign:
         self.runner.prepare(self.plan.scenarios)
         self._started_s, self._started_at = self.world.monotonic(), self.world.now()
         self._done = {judged.trial.run: judged for judged in self.earlier}
-        self.listener(Planned(self.plan.command, len(self._left(self.plan.runs)), self.report(interrupted=True)))
+        for said in self.plan.notes:
+            self.note(said)
+        self.listener(Planned(self.plan.command, self.plan.count - len(self._done), self.report(interrupted=True)))
         try:
             await self.runner.agent.start()
         except AgentUnreachable as error:
@@ -84,7 +86,10 @@ class Campaign:
             await self.runner.carry_out(controls, self._finish, controls=True)
 
     async def _trials(self) -> None:
-        """All trials at once, or, where cells may be left early, in rounds."""
+        """All trials at once, or, where cells may be left early, in rounds, or as they are chosen."""
+        if self.plan.budget is not None:
+            await self._chosen()
+            return
         if not self.early:
             await self.runner.carry_out(self._left(self.plan.trials), self._finish)
             return
@@ -98,6 +103,17 @@ class Campaign:
     def _stopped(self) -> str:
         """The limit that was reached, if the budget has refused a run."""
         return "" if self.runner.budget is None else self.runner.budget.reached
+
+    async def _chosen(self) -> None:
+        """Of a plan with more trials than are to be made, those that what was seen speaks for."""
+        from flakestorm.engine.adapting import NOTE, adapt  # few plans choose as they go
+
+        async def run(trials: Sequence[Trial]) -> list[Judged]:
+            await self.runner.carry_out(trials, self._finish)
+            return [self._done[trial.run] for trial in trials if trial.run in self._done]
+
+        self.note(NOTE)
+        await adapt(self.plan, self.runner.seed, tuple(self._done.values()), run)
 
     def _left(self, trials: Iterable[Trial]) -> list[Trial]:
         return [trial for trial in trials if trial.run not in self._done]
@@ -151,7 +167,7 @@ class Campaign:
             config=self.config,
             agent=self.agent,
             version=__version__,
-            planned=len(self.plan.runs),
+            planned=self.plan.count,
             stopped="" if not judgement.missing else self._stopped,
             saved=judgement.saved,
         )

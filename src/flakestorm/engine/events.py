@@ -18,14 +18,19 @@ from flakestorm.engine.blamed import Blaming
 
 __all__ = [
     "CellResult",
+    "CoverageResult",
     "Event",
+    "FaultAt",
     "FaultTally",
+    "Finding",
     "Finished",
     "InvariantInfo",
     "Listener",
+    "MutationInfo",
     "Note",
     "PhaseResult",
     "Planned",
+    "Progressed",
     "Report",
     "RunFinished",
     "RunResult",
@@ -85,6 +90,25 @@ class CellResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MutationInfo:
+    """How a run's input came about.
+
+    Args:
+        type, operator: of the mutation; number: its place in the row of its type, from 1.
+        original: the golden prompt.
+        kind: whether it keeps what the user wants, or attacks.
+        status: whether it could be sent to this kind of agent at all.
+    """
+
+    type: str
+    operator: str
+    original: str
+    kind: Literal["benign", "attack"]
+    status: Literal["sent", "not applicable"] = "sent"
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """One run of the agent.
 
@@ -103,6 +127,7 @@ class RunResult:
         canaries: what the injected instructions of this run give an obedient agent away by.
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
         tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
+        mutation: where the input is no golden prompt as it stands in the config, how it came about.
     """
 
     id: str
@@ -126,6 +151,7 @@ class RunResult:
     idle: tuple[Firing, ...] = ()
     tokens: int | None = None
     cost: float | None = None
+    mutation: MutationInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +225,64 @@ class PhaseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultAt:
+    """One fault of a finding.
+
+    Args:
+        site: the call it hits, or `kind/NAME` where it hits all of that name.
+        mode: the fault's mode; fault: the same with its settings, as behind `=` in `--inject`.
+    """
+
+    site: str
+    mode: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A minimal schedule that makes the agent break a promise: without any one of its faults it keeps it.
+
+    Args:
+        schedule: its faults, in order of happening.
+        invariant, severity, reason: which promise, and how it was broken.
+        prompt: 0-based index of the prompt.
+        run: id of a run that shows it.
+        reproduce: the command line that makes that run again.
+        also: other schedules, each fault as in `--inject`, that break it in the same way and shrink to this one.
+    """
+
+    schedule: tuple[FaultAt, ...]
+    invariant: str
+    severity: Severity
+    reason: str
+    prompt: int
+    run: str
+    reproduce: str
+    also: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageResult:
+    """How much of what could be broken a search has broken.
+
+    Args:
+        sites: calls that were hit.
+        singles: faults that took effect in a run that passed, or that are known to make one fail.
+        pairs: pairs of faults, in the same way.
+        of: how many there are of each, as far as runs have shown.
+        complete: whether no single fault and no pair is left.
+        saved: runs that did not have to be made, because what they would show was known.
+    """
+
+    sites: int
+    singles: int
+    pairs: int
+    of: dict[str, int]
+    complete: bool
+    saved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything a judging command found out.
 
@@ -217,6 +301,7 @@ class Report:
         planned: how many runs the plan has; stopped: the budget that ended it before all were made, in words.
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
+        findings, coverage: of a search, what it found and how much it covered.
         blame: of `blame`, which step it was.
     """
 
@@ -242,6 +327,8 @@ class Report:
     planned: int = 0
     stopped: str = ""
     saved: int = 0
+    findings: tuple[Finding, ...] = ()
+    coverage: CoverageResult | None = None
     blame: Blaming | None = None
 
 
@@ -288,11 +375,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far a search has got, in a few words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end, with everything."""
 
     report: Report
 
 
-Event = Planned | RunStarted | RunFinished | Note | Finished
+Event = Planned | RunStarted | RunFinished | Note | Progressed | Finished
 Listener = Callable[[Event], None]

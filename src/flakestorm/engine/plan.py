@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 
-__all__ = ["BASELINE", "Plan", "Trial", "make_plan"]
+if TYPE_CHECKING:  # most commands mutate nothing
+    from flakestorm.mutations.base import Mutation
+
+__all__ = ["BASELINE", "Plan", "Trial", "make_plan", "pair_plan", "run_id"]
 
 BASELINE = Scenario(name="no chaos")
 """The agent's world as it is."""
@@ -30,6 +34,7 @@ class Trial:
         prompt: index into `Plan.prompts`; text: what is sent.
         number: which repetition of this cell, from 1.
         invariants: what it is judged by; empty for a control run, which is judged against the others' invariants.
+        mutation: what has become of the golden prompt, if anything.
     """
 
     run: str
@@ -38,6 +43,7 @@ class Trial:
     text: str
     number: int
     invariants: tuple[Invariant, ...]
+    mutation: Mutation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class Plan:
         baseline: where scenarios are generated, or runs are compared with one without chaos, the runs without chaos
             that come before all others: one for each prompt that needs it. They are those of a scenario without faults
             where there is one, else runs of their own.
+        notes: what is known to be missing before anything is run.
+        budget: how many of the mutations are run, where they are chosen as runs finish; None for all.
     """
 
     command: str
@@ -65,11 +73,19 @@ class Plan:
     repeats: int = 1
     generate: str | None = None
     baseline: tuple[Trial, ...] = ()
+    notes: tuple[str, ...] = ()
+    budget: int | None = None
 
     @property
     def runs(self) -> tuple[Trial, ...]:
         """Everything to be run, the baseline first; each run once."""
         return tuple({trial.run: trial for trial in (*self.baseline, *self.trials)}.values())
+
+    @property
+    def count(self) -> int:
+        """How many runs will be made."""
+        unchosen = 0 if self.budget is None else sum(t.mutation is not None for t in self.trials) - self.budget
+        return len(self.runs) - max(unchosen, 0)
 
     def extended(self, scenarios: Sequence[Scenario]) -> Plan:
         """The same plan with these scenarios at its end."""
@@ -129,6 +145,32 @@ def make_plan(
     return replace(plan, trials=runs, baseline=own)
 
 
+def pair_plan(
+    command: str,
+    pairs: Sequence[tuple[Scenario, str, Sequence[Invariant]]],
+    *,
+    prompts: Sequence[str] = (),
+    trials: int = 1,
+) -> Plan:
+    """Lay out runs in which every scenario has an input and invariants of its own.
+
+    Args:
+        command: for the report.
+        pairs: scenario, input, and the invariants that judge it.
+        prompts: other prompts of the project, which come before these inputs in the numbering.
+        trials: repetitions of each.
+    """
+    known = {str(i.id): i for _, _, invariants in pairs for i in invariants}
+    texts = (*prompts, *(text for _, text, _ in pairs))
+    scenarios = tuple(scenario for scenario, _, _ in pairs)
+    runs = [
+        Trial(run_id(at * trials + number - 1), scenario, len(prompts) + at, text, number, tuple(invariants))
+        for at, (scenario, text, invariants) in enumerate(pairs)
+        for number in range(1, trials + 1)
+    ]
+    return Plan(command, scenarios, tuple(known.values()), texts, len(texts), tuple(runs), trials)
+
+
 def _first(plan: Plan, chosen: Sequence[int]) -> list[int]:
     """The prompts that must be run without chaos before anything else."""
     if plan.generate is not None:
@@ -142,9 +184,10 @@ def _trials(plan: Plan, scenarios: Iterable[Scenario], prompts: Sequence[int], *
     """The runs of these cells, numbered on from `start`."""
     cells = [(s, p, t) for s in scenarios for p in prompts for t in range(1, plan.repeats + 1)]
     return tuple(
-        Trial(_run_id(start + i), s, p, plan.prompts[p], t, plan.judges(p)) for i, (s, p, t) in enumerate(cells)
+        Trial(run_id(start + i), s, p, plan.prompts[p], t, plan.judges(p)) for i, (s, p, t) in enumerate(cells)
     )
 
 
-def _run_id(index: int) -> str:
+def run_id(index: int) -> str:
+    """The id of the run with this index in plan order."""
     return f"r-{index + 1:04d}"

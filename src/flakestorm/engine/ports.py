@@ -8,14 +8,28 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from flakestorm.core.answer import Answer
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 
-__all__ = ["Adviser", "Agent", "Boundary", "Channel", "Embedder", "Executor", "HeldTool", "Line", "World"]
+if TYPE_CHECKING:  # most commands mutate nothing
+    from flakestorm.mutations.outgoing import Outgoing
+
+__all__ = [
+    "Adviser",
+    "Agent",
+    "Boundary",
+    "Channel",
+    "Embedder",
+    "Executor",
+    "HeldTool",
+    "Line",
+    "RequestAgent",
+    "World",
+]
 
 T = TypeVar("T")
 
@@ -154,6 +168,15 @@ class Agent(Protocol):
 
     async def close(self) -> None:
         """Stop everything that was started, whole process groups included."""
+        ...
+
+
+@runtime_checkable
+class RequestAgent(Protocol):
+    """An agent that is asked by a request which can be changed."""
+
+    async def ask_changed(self, prompt: str, line: Line, change: Callable[[Outgoing], Outgoing]) -> Answer:
+        """As `Agent.ask`, with the request changed on its way. It goes to the same place and is never tried again."""
         ...
 
 

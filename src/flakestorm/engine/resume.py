@@ -18,14 +18,14 @@ from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
-from flakestorm.engine.runner import Judged, judged
+from flakestorm.engine.runner import Judged, judged, refused
 from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.tools import calls_of, tool_results_of
 
-__all__ = ["take_over"]
+__all__ = ["take_over", "view_of"]
 
 _KINDS = ("unreachable", "timeout", "http", "unreadable", "crash", "error")
 
@@ -78,23 +78,32 @@ def take_over(
         raise Misuse("the report to resume was made with other --trials; resume it with the same")
     baselines: dict[int, str] = {}
     for run in report.runs:
-        if not run.planned and run.error is None:
+        if not run.planned and run.error is None and run.mutation is None:
             baselines.setdefault(run.prompt, run.output)
     return tuple(
         judged(
             trial,
             run,
-            _view(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
+            view_of(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
             world,
             known=_opinions(trial, run, report),
         )
         for trial, run in found
-        if run is not None and not (run.error or "").startswith("unreachable")
+        if run is not None and not (run.error or "").startswith("unreachable") and _same_input(trial, run)
     )
 
 
 def _cell(trial: Trial) -> tuple[str, int, int]:
     return trial.scenario.name, trial.prompt, trial.number
+
+
+def _same_input(trial: Trial, run: RunResult) -> bool:
+    """Whether the run was of the mutation that is planned now; one that was not applicable is no run."""
+    mutation, made = trial.mutation, run.mutation
+    if mutation is None or made is None:
+        return mutation is None and made is None
+    same = (mutation.operator, mutation.original, mutation.number) == (made.operator, made.original, made.number)
+    return same and made.status == "sent" and (mutation.number > 0 or trial.scenario.chaos or run.input == trial.text)
 
 
 def _extended(
@@ -125,7 +134,7 @@ def _shown(agent: str) -> str:
     return repr(agent if len(agent) <= 200 else f"{agent[:199]}…") if agent else "none named"
 
 
-def _view(
+def view_of(
     trial: Trial,
     run: RunResult,
     exchanges: Sequence[Exchange],
@@ -133,6 +142,7 @@ def _view(
     elsewhere: bool,
     baseline: str | None,
 ) -> RunView:
+    """A run of an earlier report, as invariants see it; the arguments are those of `take_over`, of one run."""
     return RunView(
         input=run.input,
         output=run.output,
@@ -146,6 +156,9 @@ def _view(
         baseline=baseline,
         transient=Schedule.of(trial.scenario).transient,
         held=bool(exchanges) or not elsewhere,
+        input_kind="benign" if trial.mutation is None else trial.mutation.kind,
+        refused=refused(trial, _error(run.error)),
+        mutated=trial.mutation is not None,
     )
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.base import RunView
@@ -23,20 +24,23 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
-from flakestorm.core.site import Sites
+from flakestorm.core.site import Site, Sites
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.budget import Budget
-from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult, RunStarted
+from flakestorm.engine.events import CellResult, Listener, MutationInfo, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, World
+from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, Line, RequestAgent, World
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within"]
+__all__ = ["CHECK_LIMIT_S", "Judged", "Runner", "Within", "baselines_of", "judged", "nothing_within", "refused"]
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
+
+
+_TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Judged:
         verdicts: one for each invariant that applied.
         calls, results: of a run without chaos: the calls it made, without what they asked for, and the tools of the
             results that its models were told of. They say what faults would have found there.
+        sites: where faults could act, in order of arrival; only where `Runner.sites` asks for them.
     """
 
     trial: Trial
@@ -58,6 +63,7 @@ class Judged:
     verdicts: tuple[tuple[Invariant, Verdict], ...]
     calls: tuple[Call, ...] = ()
     results: tuple[str, ...] = ()
+    sites: tuple[Site, ...] = ()
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -99,6 +105,9 @@ class Runner:
             in the world's place, or changes what it is asked.
         budget: is asked before each run; once it refuses, no more are started.
         facts: more for the first line of every tape.
+        viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
+        reviewed: gives a judged run with the verdicts that it can bear.
+        sites: whether finished runs say where faults could act in them.
     """
 
     agent: Agent
@@ -119,6 +128,9 @@ class Runner:
     within: Within = nothing_within
     budget: Budget | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
+    reviewed: Callable[[Judged], Judged] = lambda judged: judged
+    sites: bool = False
     _crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -159,6 +171,8 @@ class Runner:
 
     async def _one(self, trial: Trial) -> Judged:
         self.listener(RunStarted(trial.run, trial.scenario.name, trial.prompt))
+        if trial.mutation is not None and trial.mutation.change and not isinstance(self.agent, RequestAgent):
+            return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
         schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
         ledger, sites = Ledger(), Sites()
@@ -187,7 +201,7 @@ class Runner:
         pipeline = _later(stages) if stage is None else stages()
         answer, line = Answer(), self.boundary.line(trial.run, pipeline, clock)
         try:
-            answer = await self.agent.ask(given, line)
+            answer = await self._ask(trial, given, line)
             answer = self._in_time(replace(answer, latency_ms=answer.latency_ms + clock.skipped_s * 1000))
         finally:
             error = None if answer.error is None else str(answer.error)
@@ -206,6 +220,9 @@ class Runner:
             baseline=self.baselines.get(trial.prompt),
             transient=schedule.transient,
             held=self._crossed or not self.elsewhere,
+            input_kind="benign" if trial.mutation is None else trial.mutation.kind,
+            refused=refused(trial, answer.error),
+            mutated=trial.mutation is not None,
         )
         tokens, cost = _bill(recorder)
         result = RunResult(
@@ -228,8 +245,24 @@ class Runner:
             remarks=(*line.remarks, *(_unseen(recorder) if recorder.exchanges else ())),
             tokens=tokens,
             cost=cost,
+            mutation=_info(trial, "sent"),
         )
-        return judged(trial, result, await self._advised(trial, view), self.world)
+        view = await self._advised(trial, self.viewed(trial, view))
+        found = self.reviewed(judged(trial, result, view, self.world))
+        return replace(found, sites=_sites(recorder)) if self.sites else found
+
+    async def _ask(self, trial: Trial, given: str, line: Line) -> Answer:
+        change = None if trial.mutation is None else trial.mutation.change
+        if change is None or not isinstance(self.agent, RequestAgent):
+            return await self.agent.ask(given, line)
+        return await self.agent.ask_changed(given, line, change)
+
+    def _not_applicable(self, trial: Trial) -> Judged:
+        """The run of a mutation of the request, where the agent is asked by none: it is not made."""
+        at = trial.run, trial.scenario.name, trial.prompt, trial.number
+        result = RunResult(*at, trial.text, "", None, 0.0, 0, (), (), {}, "", "",
+                           mutation=_info(trial, "not applicable"))  # fmt: skip
+        return Judged(trial, result, RunView(trial.text, scenario=trial.scenario.name), ())
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
@@ -286,6 +319,18 @@ class Runner:
         }
 
 
+def refused(trial: Trial, error: AgentError | None) -> bool:
+    """Whether this was an attack on HTTP itself, and the agent turned it away, as it should."""
+    mutation = trial.mutation
+    attacked = mutation is not None and mutation.change is not None and mutation.kind == "attack"
+    return attacked and error is not None and error.kind == "http" and error.message.startswith(_TURNED_AWAY)
+
+
+def _info(trial: Trial, status: Literal["sent", "not applicable"]) -> MutationInfo | None:
+    m = trial.mutation
+    return None if m is None else MutationInfo(m.type, m.operator, m.original, m.kind, status, m.number)
+
+
 def _later(make: Callable[[], Interceptor]) -> Interceptor:
     """The pipeline that is made when the first call comes, which may be never."""
     made: list[Interceptor] = []
@@ -308,6 +353,12 @@ def _seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
 
     called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
     return tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges))))
+
+
+def _sites(recorder: Recorder) -> tuple[Site, ...]:
+    from flakestorm.tape.tools import sites_of
+
+    return sites_of(recorder.exchanges)
 
 
 def _unseen(recorder: Recorder) -> tuple[str, ...]:
@@ -345,7 +396,7 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for judged in calm:
-        if judged.run.error is None:
+        if judged.run.error is None and judged.run.mutation is None:
             found.setdefault(judged.trial.prompt, judged.run.output)
     return found
 

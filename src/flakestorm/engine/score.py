@@ -14,7 +14,16 @@ from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, on_tape
 from flakestorm.contracts.cells import Cell, CellRate, mark_also_fails, never_applied, never_found, tools_found
 from flakestorm.contracts.evidence import brief
-from flakestorm.contracts.gate import Ruling, ScoreNumbers, contract_gate, contract_score, run_score, score_gate
+from flakestorm.contracts.gate import (
+    Ruling,
+    ScoreNumbers,
+    contract_gate,
+    contract_score,
+    replay_gate,
+    replay_score,
+    run_score,
+    score_gate,
+)
 from flakestorm.contracts.judging import trusted
 from flakestorm.contracts.matrix import applicable
 from flakestorm.core.ledger import Ledger
@@ -43,13 +52,14 @@ class Gate:
     """When a command fails.
 
     Args:
-        rule: `contract`: on any failing cell, unless `min_score` decides about those that are not critical; `chaos`: on
-            a critical failure or below `min_score`; `single`: one run with chosen faults, on any failing cell, or as
-            `chaos` where `min_score` is given.
+        rule: `mutation`: as `chaos`, by the robustness score; `contract`: on any failing cell, unless `min_score`
+            decides about those that are not critical; `chaos`: on a critical failure or below `min_score`; `single`:
+            one run with chosen faults, on any failing cell, or as `chaos` where `min_score` is given; `replay`: on any
+            failing session.
         min_score: on the scale of the command's score; None is the rule's default.
     """
 
-    rule: Literal["contract", "chaos", "single"]
+    rule: Literal["contract", "chaos", "single", "mutation", "replay"]
     min_score: float | None = None
 
 
@@ -100,7 +110,8 @@ def assemble(
     saved = sum(len(group.left) for group in left if group.settled()) if early else 0
     cut = [t for group in left for t in group.left if not (early and group.settled())] if stopped else []
     unmade = [_unmade(trial, i, stopped) for trial in cut for i in trial.invariants if applicable(i, _ahead(trial))]
-    ruling, scores = _rule(gate, [*cells, *unmade])
+    every = [*cells, *unmade]
+    ruling, scores = _robustness(plan, gate, every) if gate.rule == "mutation" else _rule(gate, every)
     exit_code, verdict, headline = ruling.exit_code, ruling.verdict, ruling.headline
     if cut and not (exit_code == 1 and _surely_failed(gate, ruling, unmade)):
         exit_code, verdict = 3, "inconclusive"
@@ -121,9 +132,9 @@ def assemble(
     made_runs = set(run_of.values())
     run_of |= {(t.scenario.name, t.prompt, t.number): t.run for t in cut}
     if interrupted:
-        missing = len(plan.runs) - sum(t.run in made_runs for t in plan.runs) - saved
+        missing = plan.count - sum(t.run in made_runs for t in plan.runs) - saved
         verdict = "fail" if verdict == "fail" else "inconclusive"
-        headline = f"interrupted, {missing} of {len(plan.runs)} runs were not made; so far: {headline}"
+        headline = f"interrupted, {missing} of {plan.count} runs were not made; so far: {headline}"
     return Judgement(
         verdict=verdict,
         exit_code=130 if interrupted else exit_code,
@@ -216,7 +227,7 @@ def _cells(plan: Plan, judged: Sequence[Judged], accounts: Mapping[str, Account]
         ]
     unused = never_applied([str(i.id) for i in plan.invariants], cells) if judged else ()
     notes += [f"{name} applied to no run, so nothing is known about it; see its `when` and `probes`" for name in unused]
-    notes += _remarks(judged)
+    notes += [*_remarks(judged), *_unlike(judged)]
     cells, doubts = trusted(cells, plan.invariants, [j.view for j in judged])
     notes += doubts
     controls = [_cell(j, i, v) for j in judged if not j.trial.scenario.chaos for i, v in j.verdicts]
@@ -231,10 +242,44 @@ def _matters(plan: Plan) -> bool:
 def _rule(gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
     if gate.rule == "contract":
         return contract_gate(cells, min_score=gate.min_score), {"contract": _score(contract_score(cells))}
+    if gate.rule == "replay":
+        return replay_gate(cells), {"replay": _score(replay_score(cells))}
     numbers = run_score(cells)
     if gate.rule == "single" and gate.min_score is None:
         return contract_gate(cells), {"chaos": _score(numbers)}
     return score_gate(cells, numbers, min_score=gate.min_score or 0.0), {"chaos": _score(numbers)}
+
+
+def _robustness(plan: Plan, gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
+    """The score of all mutations, which decides, and those of benign ones and of attacks apart."""
+    tests = {(t.scenario.name, t.prompt, t.number): t.mutation for t in plan.trials if t.mutation is not None}
+    weights = {test: mutation.weight for test, mutation in tests.items() if mutation.weight > 0}
+    judged = [cell for cell in cells if cell.run in weights]
+    numbers = run_score(judged, weights=weights)
+    parts = {"benign": "benign", "resistance": "attack"}
+    apart = {
+        name: run_score([cell for cell in judged if tests[cell.run].kind == kind], weights=weights)
+        for name, kind in parts.items()
+        if any(mutation.kind == kind for mutation in tests.values())
+    }
+    ruling = score_gate(cells, numbers, min_score=gate.min_score or 0.0)
+    return ruling, {"robustness": _score(numbers), **{name: _score(found) for name, found in apart.items()}}
+
+
+def _unlike(judged: Sequence[Judged]) -> list[str]:
+    """What became of mutations of the request that were not judged like others."""
+    notes = []
+    idle = [j.run.mutation.type for j in judged if j.run.mutation and j.run.mutation.status == "not applicable"]
+    if idle:
+        types = ", ".join(dict.fromkeys(idle))
+        notes.append(f"not applicable: {types}: they transform an HTTP request, and this agent is asked by none")
+    turned_away = sum(j.view.refused for j in judged)
+    if turned_away:
+        notes.append(
+            f"{turned_away} attacks on the request were turned away (4xx, 501, 505), which is a proper answer; rules "
+            "about the output do not apply to them"
+        )
+    return notes
 
 
 def _score(numbers: ScoreNumbers) -> Score:

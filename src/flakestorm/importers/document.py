@@ -1,6 +1,7 @@
 """A recording's file as plain data: JSON or YAML, perhaps gzipped, never more than can be held.
 
-What the file is called does not matter; its first bytes tell what it is.
+What the file is called does not matter; its first bytes tell what it is. Several JSON documents, one on each line, are
+a list of them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def read_document(path: Path) -> Any:
     try:
         return _load_json(data)
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # a document on each line, as collectors write them
+            try:
+                return [_load_json(line) for line in data.splitlines() if line.strip()]
+            except json.JSONDecodeError:
+                pass
         try:
             return load_yaml(data)  # a YAML document may begin like that too
         except ValueError:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flakestorm.core.call import Call, Reply
 from flakestorm.core.site import Kind
 from flakestorm.errors import Misuse, TapeError
-from flakestorm.importers import vcr
+from flakestorm.importers import langfuse, langsmith, otel, vcr
 from flakestorm.importers.document import read_document
+from flakestorm.importers.spans import Traced
 from flakestorm.importers.taping import write_tape
 from flakestorm.tape.reader import Tape
 
-__all__ = ["AUTO", "FORMS", "Imported", "import_file", "tape_names"]
+__all__ = ["AUTO", "FORMS", "Imported", "import_file", "read_runs", "tape_names"]
 
 AUTO = "auto"
 """The form that means: find out."""
@@ -29,12 +29,19 @@ class Form:
     """A form of recording: how to tell it, how to read it, and what to call it in a message."""
 
     recognises: Callable[[Any], bool]
-    crossings: Callable[[Any], list[tuple[Call, Reply]]]
+    runs: Callable[[Any], list[Traced]]
     what: str
 
 
+def _cassette(document: Any) -> list[Traced]:
+    return [Traced("", None, "", None, [*vcr.crossings(document)])]
+
+
 FORMS: dict[str, Form] = {
-    "vcr": Form(vcr.recognises, vcr.crossings, "a VCR cassette (a list of 'interactions')"),
+    "langfuse": Form(langfuse.recognises, langfuse.traces, "a Langfuse export (a trace with 'observations')"),
+    "otel": Form(otel.recognises, otel.traces, "an OpenTelemetry export (OTLP JSON with 'resourceSpans')"),
+    "langsmith": Form(langsmith.recognises, langsmith.traces, "runs of LangSmith (with 'run_type')"),
+    "vcr": Form(vcr.recognises, _cassette, "a VCR cassette (a list of 'interactions')"),
 }
 """What can be imported, by the name `--from` gives it."""
 
@@ -80,21 +87,33 @@ def import_file(file: Path, tape: Path, *, form: str = AUTO, tools: Sequence[tup
     Raises:
         Misuse: it cannot be imported, or not to there; the message is one line: file and reason.
     """
+    name, runs = read_runs(file, form=form)
+    source = {"from": name, "file": os.path.relpath(file, tape.parent)}
+    _make_room(file, tape, source)
+    alone = runs[0] if len(runs) == 1 else Traced("", None, "", None, [])
+    header = {"run": tape.stem, "input": alone.input, "imported": source}
+    crossings = [crossing for run in runs for crossing in run.crossings]
+    try:
+        made = write_tape(tape, crossings, header=header, tools=tools, output=alone.output, error=alone.error)
+        return Imported(tape, made)
+    except OSError as error:
+        raise Misuse(f"{tape}: the tape cannot be written: {error.strerror or error}") from None
+
+
+def read_runs(file: Path, *, form: str = AUTO) -> tuple[str, list[Traced]]:
+    """The form of a recording, and the runs in it.
+
+    Raises:
+        Misuse: it cannot be imported; the message is one line: file and reason.
+    """
     try:
         document = read_document(file)
         name = form if form != AUTO else next((n for n, each in FORMS.items() if each.recognises(document)), "")
         if not name:
             raise ValueError(f"its form is not known; what can be imported is {' or '.join(_forms())}")
-        crossings = FORMS[name].crossings(document)
+        return name, FORMS[name].runs(document)
     except ValueError as error:
-        raise Misuse(f"{file}: {error}") from None
-    source = {"from": name, "file": os.path.relpath(file, tape.parent)}
-    _make_room(file, tape, source)
-    header = {"run": tape.stem, "input": None, "imported": source}
-    try:
-        return Imported(tape, write_tape(tape, crossings, header=header, tools=tools))
-    except OSError as error:
-        raise Misuse(f"{tape}: the tape cannot be written: {error.strerror or error}") from None
+        raise Misuse(f"{file}: {' '.join(str(error).split())}") from None
 
 
 def _forms() -> list[str]:

@@ -16,18 +16,22 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import chain, drive
 from flakestorm.core.site import KINDS, Kind, Sites
 from flakestorm.core.stream import pump
+from flakestorm.errors import CallFailed
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.writer import Recorder
 from flakestorm.wire.classify import classify
 
-__all__ = ["write_tape"]
+__all__ = ["exchanges_of", "write_tape"]
 
 
 def write_tape(
     path: Path,
-    crossings: Iterable[tuple[Call, Reply]],
+    crossings: Iterable[tuple[Call, Reply | CallFailed]],
     *,
     header: Mapping[str, Any],
     tools: Sequence[tuple[str, str]] = (),
+    output: str = "",
+    error: str | None = None,
 ) -> dict[Kind, int]:
     """Write a tape of these exchanges and give their number per kind. A reader sees the whole tape or none.
 
@@ -35,23 +39,22 @@ def write_tape(
 
     Args:
         path: the file; its folder exists.
-        crossings: calls with their replies, in the order they were made.
+        crossings: calls with their replies, or with what broke them, in the order they were made.
         header: facts for the tape's first line.
         tools: (tool name, URL glob) pairs that name plain-HTTP tools.
+        output, error: what the agent answered, or why it did not, where the recording says so.
 
     Raises:
         TapeError: the file cannot be written.
         OSError: it cannot be put in its place.
     """
-    sites, unfinished = Sites(), path.with_name(f".{path.name}.part")
+    unfinished = path.with_name(f".{path.name}.part")
     try:
         recorder = Recorder(unfinished, clock=lambda: 0.0, ledger=Ledger(), header=header)
-        pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
         try:
-            for call, reply in crossings:
-                _cross(pipeline(call), reply)
+            sites = _record(recorder, crossings, tools)
         finally:
-            recorder.close()
+            recorder.close(output=output, error=error)
         unfinished.replace(path)
     finally:
         with suppress(OSError):
@@ -59,9 +62,35 @@ def write_tape(
     return {kind: count for kind in KINDS if (count := sites.count(kind))}
 
 
-def _cross(flow: Any, recorded: Reply) -> None:
-    for _ in pump(drive(flow, lambda _: recorded, _no_time), _no_time):
-        pass
+def exchanges_of(
+    crossings: Iterable[tuple[Call, Reply | CallFailed]], *, tools: Sequence[tuple[str, str]] = ()
+) -> list[Exchange]:
+    """The exchanges that a tape of these would hold."""
+    recorder = Recorder(None, clock=lambda: 0.0, ledger=Ledger(), header={})
+    _record(recorder, crossings, tools)
+    recorder.close()
+    return list(recorder.exchanges)
+
+
+def _record(
+    recorder: Recorder, crossings: Iterable[tuple[Call, Reply | CallFailed]], tools: Sequence[tuple[str, str]]
+) -> Sites:
+    sites = Sites()
+    pipeline = chain(classify(tools=tools, sites=sites), recorder.outer, recorder.inner)
+    for call, reply in crossings:
+        _cross(pipeline(call), reply)
+    return sites
+
+
+def _cross(flow: Any, recorded: Reply | CallFailed) -> None:
+    def send(_: Call) -> Reply:
+        if isinstance(recorded, CallFailed):
+            raise recorded
+        return recorded
+
+    with suppress(CallFailed):  # it is on the tape
+        for _ in pump(drive(flow, send, _no_time), _no_time):
+            pass
 
 
 def _no_time(_: float) -> None:

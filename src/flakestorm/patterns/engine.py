@@ -8,16 +8,33 @@ the classes mean the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Any
 
 import yaml
 
-__all__ = ["Matcher", "encodable", "near_words", "rows_of"]
+__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
+
+
+class Document:
+    """A text to be searched, encoded once for all patterns.
+
+    Args:
+        text: any text; lone surrogates are replaced one for one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = encodable(text)
+        self.data = self.text.encode()
+        self._plain = len(self.data) == len(self.text)
+
+    def characters(self, start: int, end: int) -> int:
+        """How many characters the bytes between two positions are."""
+        return end - start if self._plain else len(self.data[start:end].decode(errors="ignore"))
 
 
 class Matcher:
@@ -26,12 +43,14 @@ class Matcher:
     Args:
         patterns: in RE2 syntax.
         re2: the module `re2`, or None to use Python's `re`.
+        together: whether `occurring` will be called; without, no common automaton is built.
     """
 
-    def __init__(self, patterns: Iterable[str], *, re2: Any = ...) -> None:
+    def __init__(self, patterns: Iterable[str], *, re2: Any = ..., together: bool = True) -> None:
         module = _re2() if re2 is ... else re2
         sources = list(patterns)
         self._set: Any = None
+        self._bytes = module is not None
         if module is None:
             self.compiled: list[Any] = [re.compile(source, re.ASCII) for source in sources]
             return
@@ -39,23 +58,53 @@ class Matcher:
         options.max_mem = _MAX_MEMORY_BYTES
         options.log_errors = False
         self.compiled = [module.compile(source, options) for source in sources]
+        if not together:
+            return
         self._set = module.Set.SearchSet(options)
         for source in sources:
             self._set.Add(source)
         self._set.Compile()
         self._set.Match("the automaton is built on first use")
 
-    def occurring(self, text: str) -> list[int]:
+    def occurring(self, text: str | bytes) -> list[int]:
         """The indexes of the patterns that occur in the text, ascending. The text must be encodable as UTF-8."""
         if self._set is None:
+            text = text if isinstance(text, str) else text.decode()
             return [index for index, pattern in enumerate(self.compiled) if pattern.search(text)]
         return sorted(self._set.Match(text) or ())  # None, not [], where nothing occurs
 
+    def places(
+        self, index: int, document: Document, within: Iterable[tuple[int, int]] | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Where one pattern occurs: start and end in characters.
+
+        Args:
+            within: only in these stretches, in bytes.
+        """
+        if not self._bytes:
+            for match in self.compiled[index].finditer(document.text):
+                yield match.span()
+            return
+        byte = character = 0  # so far; counted on from one match to the next
+        for first, last in ((0, len(document.data)),) if within is None else within:
+            for match in self.compiled[index].finditer(document.data, first, min(last, len(document.data))):
+                start, end = match.span()
+                character += document.characters(byte, start)
+                length = document.characters(start, end)
+                yield character, character + length
+                character += length
+                byte = end
+
+
+def file_of(file: str) -> Any:
+    """What a pattern file of this package holds."""
+    data = resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
+    return yaml.load(data, Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
+
 
 def rows_of(file: str) -> list[dict[str, Any]]:
-    """The entries of a pattern file of this package."""
-    data = resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = yaml.load(data, Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
+    """The entries of a pattern file of this package that is a list."""
+    rows: list[dict[str, Any]] = file_of(file)
     return rows
 
 

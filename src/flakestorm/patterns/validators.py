@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 
-__all__ = ["VALIDATORS", "luhn"]
+__all__ = ["VALIDATORS", "luhn", "weighted"]
 
 VALIDATORS: dict[str, Callable[[str], int]] = {}
 
@@ -242,3 +242,235 @@ def fi_personal_identity_code(text: str) -> int:
         return 0
     check = "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(code[:6] + code[7:10]) % 31]
     return _all(text, int(code[7:10]) >= 2 and check == code[10])
+
+
+def weighted(digits: Sequence[int], weights: Sequence[int]) -> int:
+    """The sum of digits, each times its weight."""
+    return sum(digit * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+@_validator
+def luhn_number(text: str) -> int:
+    """Luhn, and not one digit over and over."""
+    digits = _digits(text)
+    return _all(text, luhn(digits) and len(set(digits)) > 1)
+
+
+@_validator
+def au_abn(text: str) -> int:
+    """Eleven digits, the first less one, weighted sum a multiple of 89."""
+    digits = _digits(text)
+    return _all(text, weighted([digits[0] - 1, *digits[1:]], (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) % 89 == 0)
+
+
+@_validator
+def au_acn(text: str) -> int:
+    """Eight digits weighted 8 to 1, then the complement to a multiple of 10."""
+    digits = _digits(text)
+    return _all(text, (weighted(digits[:8], range(8, 0, -1)) + digits[8]) % 10 == 0)
+
+
+@_validator
+def au_tfn(text: str) -> int:
+    """Nine digits, weighted sum a multiple of 11."""
+    digits = _digits(text)
+    return _all(text, weighted(digits, (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0 and len(set(digits)) > 1)
+
+
+@_validator
+def au_medicare(text: str) -> int:
+    """Eight digits weighted 1 3 7 9, the ninth is the sum mod 10."""
+    digits = _digits(text)
+    return _all(text, weighted(digits[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == digits[8])
+
+
+@_validator
+def pl_pesel(text: str) -> int:
+    """Weights 1 3 7 9, the eleventh digit makes the sum a multiple of 10."""
+    digits = _digits(text)
+    return _all(text, (weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1))) % 10 == 0 and len(set(digits)) > 1)
+
+
+@_validator
+def es_nif(text: str) -> int:
+    """The letter is the number mod 23; X, Y and Z of foreigners stand for 0, 1 and 2."""
+    code = re.sub(r"[ .-]", "", text.upper())
+    number = code[:-1].translate(str.maketrans("XYZ", "012"))
+    return _all(text, "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == code[-1])
+
+
+@_validator
+def sg_uen(text: str) -> int:
+    """The check letter of businesses (9), local companies (10), or all others (T, S or R in front)."""
+    code = text.upper()
+    if code[0] in "TSR":
+        letters = "ABCDEFGHJKLMNPQRSTUVWX0123456789"
+        total = weighted([letters.find(c) for c in code[:9]], (4, 3, 5, 3, 10, 2, 2, 5, 7))
+        return _all(text, code[9] == letters[(total - 5) % 11])
+    digits = _digits(code)
+    if len(digits) == 8:
+        return _all(text, code[-1] == "XMKECAWLJDB"[weighted(digits, (10, 4, 9, 3, 8, 2, 7, 1)) % 11])
+    return _all(text, code[-1] == "ZKCMDNERGWH"[weighted(digits, (10, 8, 6, 4, 9, 7, 5, 3, 1)) % 11])
+
+
+@_validator
+def th_tnin(text: str) -> int:
+    """Twelve digits weighted 13 to 2, check digit mod 11."""
+    digits = _digits(text)
+    return _all(text, (11 - weighted(digits[:12], range(13, 1, -1)) % 11) % 10 == digits[12])
+
+
+_KR_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
+
+
+@_validator
+def kr_rrn(text: str) -> int:
+    """A date of birth, and the check digit mod 11."""
+    digits = _digits(text)
+    return _all(text, (11 - weighted(digits[:12], _KR_WEIGHTS) % 11) % 10 == digits[12])
+
+
+@_validator
+def kr_frn(text: str) -> int:
+    """As for residents, the check digit shifted by 2."""
+    digits = _digits(text)
+    return _all(text, (13 - weighted(digits[:12], _KR_WEIGHTS) % 11) % 10 == digits[12])
+
+
+@_validator
+def kr_brn(text: str) -> int:
+    """Weights 1 3 7 1 3 7 1 3 5, the ninth product counted with its tens."""
+    digits = _digits(text)
+    total = weighted(digits[:9], (1, 3, 7, 1, 3, 7, 1, 3, 5)) + digits[8] * 5 // 10
+    return _all(text, (10 - total % 10) % 10 == digits[9])
+
+
+@_validator
+def us_dea(text: str) -> int:
+    """Odd places plus twice the even ones; the last digit of that is the seventh."""
+    digits = _digits(text)[-7:]
+    return _all(text, weighted(digits[:6], (1, 2, 1, 2, 1, 2)) % 10 == digits[6])
+
+
+@_validator
+def us_npi(text: str) -> int:
+    """Luhn with the prefix 80840."""
+    return _all(text, luhn([8, 0, 8, 4, 0, *_digits(text)]))
+
+
+@_validator
+def aba_routing(text: str) -> int:
+    """A Federal Reserve prefix, weights 3 7 1, sum a multiple of 10."""
+    digits = _digits(text)
+    prefix = digits[0] * 10 + digits[1]
+    known = 0 < prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80
+    return _all(text, known and weighted(digits, (3, 7, 1) * 3) % 10 == 0)
+
+
+@_validator
+def se_personnummer(text: str) -> int:
+    """A date (or, for co-ordination numbers, one with 60 added to its day) and Luhn over the last ten digits."""
+    digits = _digits(text)[-10:]
+    month, day = digits[2] * 10 + digits[3], digits[4] * 10 + digits[5]
+    return _all(text, 1 <= month <= 12 and (1 <= day <= 31 or 61 <= day <= 91) and luhn(digits))
+
+
+@_validator
+def se_organisationsnummer(text: str) -> int:
+    """Third digit from 2, so that it is no date, and Luhn."""
+    digits = _digits(text)
+    return _all(text, digits[2] >= 2 and luhn(digits))
+
+
+def _mod_11_10(digits: Sequence[int]) -> bool:
+    """ISO/IEC 7064 MOD 11,10."""
+    product = 10
+    for digit in digits[:-1]:
+        product = ((product + digit) % 10 or 10) * 2 % 11
+    return (11 - product) % 10 == digits[-1]
+
+
+@_validator
+def de_tax_id(text: str) -> int:
+    """No digit more than three times in the first ten, check digit mod 11,10."""
+    digits = _digits(text)
+    return _all(text, max(map(digits[:10].count, digits[:10])) <= 3 and _mod_11_10(digits))
+
+
+@_validator
+def de_vat_id(text: str) -> int:
+    """DE and nine digits, check digit mod 11,10."""
+    return _all(text, _mod_11_10(_digits(text)))
+
+
+@_validator
+def icao_9303(text: str) -> int:
+    """The last digit is the sum of the others weighted 7 3 1, letters from A as 10, mod 10."""
+    values = [int(c, 36) for c in text.upper()]
+    return _all(text, any(c.isdigit() for c in text) and weighted(values[:-1], (7, 3, 1) * 3) % 10 == values[-1])
+
+
+@_validator
+def de_lanr(text: str) -> int:
+    """Six digits weighted 4 and 9, then the complement to a multiple of 10."""
+    digits = _digits(text)
+    return _all(text, (weighted(digits[:6], (4, 9) * 3) + digits[6]) % 10 == 0)
+
+
+def _cross_sums(digits: Sequence[int], weights: Sequence[int]) -> int:
+    products = [digit * weight for digit, weight in zip(digits, weights, strict=True)]
+    return sum(product // 10 + product % 10 for product in products)
+
+
+def _spelled(text: str) -> list[int]:
+    """The digits of a code whose letters stand for 01 to 26."""
+    return [int(d) for c in text.upper() for d in (c if c.isdigit() else f"{ord(c) - 64:02}")]
+
+
+@_validator
+def de_kvnr(text: str) -> int:
+    """The letter as a number of two digits, weights 1 and 2, cross sums, mod 10."""
+    digits = _spelled(text)
+    return _all(text, _cross_sums(digits[:-1], (1, 2) * 5) % 10 == digits[-1])
+
+
+@_validator
+def de_rvnr(text: str) -> int:
+    """The letter as a number of two digits, weights of VKVV, cross sums, mod 10."""
+    digits = _spelled(re.sub(r"[^0-9A-Za-z]", "", text))
+    return _all(text, _cross_sums(digits[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1)) % 10 == digits[-1])
+
+
+@_validator
+def fi_business_id(text: str) -> int:
+    """Weights 7 9 10 5 8 4 2, check digit mod 11."""
+    digits = _digits(text)
+    rest = weighted(digits[:7], (7, 9, 10, 5, 8, 4, 2)) % 11
+    return _all(text, rest != 1 and (0 if rest == 0 else 11 - rest) == digits[7])
+
+
+@_validator
+def calendar_date(text: str) -> int:
+    """Numbers that can be a day and a month, in either order."""
+    numbers = [int(n) for n in re.findall(r"\d+", text.partition("T")[0])]
+    years = [n for n in numbers if n > 31]
+    small = [n for n in numbers if n <= 31]
+    if re.search(r"[A-Za-z]{3}", text):
+        return len(text)
+    return _all(text, bool(small) and 0 not in small[:1] and min(small) <= 12 and len(years) <= 1)
+
+
+_TOP_LEVEL_NAMES = """
+    com org net edu gov mil int info biz io ai app dev co me tv cc ly gl us uk de fr es it nl be ch at se no dk fi
+    pl cz pt gr ie ru ua tr il ae sa in cn jp kr tw hk sg my th id ph vn au nz ca mx br ar cl pe za ng ke eg eu asia
+    site online store shop tech cloud xyz top club page blog news live life world space website email agency digital
+    media bank law health name pro mobi museum travel jobs
+"""
+_TOP_LEVEL = frozenset(_TOP_LEVEL_NAMES.split())
+
+
+@_validator
+def bare_host(text: str) -> int:
+    """A host name under a well-known top-level domain; longer suffixes are file names or abbreviations."""
+    host = text.split("/")[0].split("?")[0].split(":")[0]
+    return _all(text, host.rpartition(".")[2].lower() in _TOP_LEVEL)

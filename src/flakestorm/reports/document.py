@@ -70,6 +70,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         **_reliability(report),
         **({} if report.blame is None else {"blame": _blame(report.blame, base)}),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
+        **_search(report),
     }
 
 
@@ -151,6 +152,12 @@ def read_json(path: Path | str) -> Report:
         raise Misuse(f"{path}: {error}") from error
 
 
+def _search(report: Report) -> dict[str, Any]:
+    if report.coverage is None:
+        return {}
+    return {"findings": [asdict(finding) for finding in report.findings], "coverage": asdict(report.coverage)}
+
+
 def _cell(cell: CellResult) -> dict[str, Any]:
     return {
         "scenario": cell.scenario,
@@ -202,6 +209,7 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         "prompt": run.prompt,
         "trial": run.trial,
         "input": run.input,
+        **({} if run.mutation is None else {"mutation": asdict(run.mutation)}),
         "output": run.output,
         "error": run.error,
         "latency_ms": run.latency_ms,
@@ -238,6 +246,10 @@ _FAMILY = {"llm": "llm", "mcp": "mcp"}
 
 def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its runs in the dataclass's own shape; anything odd is left for the reader to refuse."""
+    if document.get("command") != "explore":  # what others call so is theirs
+        document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
+    if document.get("command") != "blame":
+        document = {key: value for key, value in document.items() if key != "blame"}
     runs = document.get("runs")
     if not isinstance(runs, list):
         return dict(document)

@@ -30,7 +30,7 @@ from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import encodable, one_line, plain, unbroken, visible
+from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
 
 __all__ = ["Exchanges", "prepare", "render", "write_html"]
 
@@ -140,6 +140,7 @@ def _run(run: RunResult, timeline: dict[str, Any] | None, base: Path | str | Non
         "prompt": run.prompt,
         "trial": run.trial,
         "input": excerpt(run.input, OUTPUT_CHARS),
+        "mutation": mutated(run.mutation),
         "output": excerpt(run.output, OUTPUT_CHARS),
         "error": None if run.error is None else excerpt(run.error, OUTPUT_CHARS),
         "latency_ms": run.latency_ms,
@@ -204,7 +205,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_bytecode_cache(),
     )
-    environment.filters |= {"visible": visible, "line": one_line, "unbroken": unbroken}
+    environment.filters |= {"visible": visible, "line": one_line, "unbroken": unbroken, "mutated": mutated}
     environment.filters |= {"label": _label, "firings": _firings, "address": _address}
     environment.globals |= {"symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
     return environment

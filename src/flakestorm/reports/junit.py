@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports.excerpt import excerpt
 from flakestorm.reports.grid import Square, grid_of
-from flakestorm.reports.text import one_line, unbroken, visible
+from flakestorm.reports.text import mutated, one_line, unbroken, visible
 
 if TYPE_CHECKING:
     from junitparser import TestCase, TestSuite
@@ -92,6 +92,7 @@ def _detail(cell: CellResult, run: RunResult | None) -> list[str]:
     if run is None:
         return said
     said.append(f"input: {one_line(run.input, 400)}")
+    said += [f"mutation: {mutated(run.mutation)}"] if run.mutation else []
     said.append(
         f"output: {excerpt(run.output, DETAIL_CHARS)}" if run.error is None else f"error: {one_line(run.error, 400)}"
     )

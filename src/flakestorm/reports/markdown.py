@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
 from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, one_line, unbroken, visible
+from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
 
 __all__ = ["LISTED", "markdown"]
 
@@ -121,7 +121,8 @@ def _cell(cell: CellResult, run: RunResult | None) -> Iterator[str]:
     if run is None or cell.verdict != "fail":
         return
     said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
-    yield f"input: {_safe(one_line(run.input, 160))}<br>{_safe(said)}"
+    mutation = f"<br>mutation: {_safe(mutated(run.mutation))}" if run.mutation else ""
+    yield f"input: {_safe(one_line(run.input, 160))}{mutation}<br>{_safe(said)}"
     if run.reproduce:
         yield _fenced(unbroken(run.reproduce))
 

@@ -23,6 +23,7 @@ from flakestorm.engine.events import (
     Finished,
     Note,
     Planned,
+    Progressed,
     Report,
     RunFinished,
     RunResult,
@@ -31,7 +32,7 @@ from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, one_line, unbroken
+from flakestorm.reports.text import counted, mutated, one_line, unbroken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,11 +94,7 @@ def text(
     if report.blame is not None:
         _blame(page, report.blame)
     else:
-        _scores(page, report)
-        _repeats(page, report)
-        _map(page, grid_of(report))
-        _tallies(page, report)
-        _broken(page, report, limit)
+        _body(page, report, limit)
     for note in report.notes:
         first, *more = _note(note)
         page.say("yellow", first)
@@ -134,6 +131,18 @@ def _verdict(page: _Page, report: Report) -> None:
         facts.append("interrupted: only what had finished is shown")
     separator = ", " if page.ascii_only else " · "
     page.say("bright_black", f"{one_line(report.command, 80)}: {separator.join(facts)}")
+
+
+def _body(page: _Page, report: Report, limit: int) -> None:
+    _scores(page, report)
+    _repeats(page, report)
+    if report.coverage is not None:
+        _found(page, report)
+    else:
+        _map(page, grid_of(report))
+    _tallies(page, report)
+    if report.coverage is None or not report.findings:
+        _broken(page, report, limit)
 
 
 def _blame(page: _Page, found: Blaming) -> None:
@@ -239,6 +248,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
         return
     if cell.verdict == "fail":
         page.say("bright_black", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
+        if run.mutation is not None:
+            page.say("bright_black", f"mutation: {mutated(run.mutation)}", indent=2)
         said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
         page.say("bright_black", said, indent=2)
     if run.planned or run.fired:
@@ -261,6 +272,22 @@ def _faults(run: RunResult) -> str:
 def _briefly(firings: Sequence[Firing]) -> str:
     named = ", ".join(one_line(f"{firing.site} {firing.mode}", 80) for firing in firings[:4])
     return named + (f" and {len(firings) - 4} more" if len(firings) > 4 else "")
+
+
+def _found(page: _Page, report: Report) -> None:
+    """Of a search: what it found, each with the line that shows it again, and how much it covered."""
+    for finding in report.findings:
+        faults = " and ".join(f"{fault.site}={fault.fault}" for fault in finding.schedule)
+        page.say("bold red", f"{page.symbols['fail']} {one_line(faults, 400)}")
+        broken = f"breaks {one_line(finding.invariant, 80)} ({finding.severity})"
+        page.say("", f"{broken}: {one_line(finding.reason, 400)}", indent=2)
+        if finding.also:
+            others = "; ".join(" and ".join(one) for one in finding.also)
+            page.say("bright_black", f"so do {one_line(others, 400)}", indent=2)
+        page.command(f"  {unbroken(finding.reproduce)}")
+    if (covered := report.coverage) is not None:
+        parts = [f"{getattr(covered, name)} of {covered.of[name]} {name}" for name in ("sites", "singles", "pairs")]
+        page.say("bright_black", f"covered: {', '.join(parts)}; {covered.saved} runs saved by what was known")
 
 
 def _tallies(page: _Page, report: Report) -> None:
@@ -291,6 +318,8 @@ class Progress:
         self._color = color and _wants_color(self._out)
         self._bar: Any = None
         self._errors = self._hit = 0
+        self._mutated = False
+        self._told = ""
 
     def __enter__(self) -> Progress:
         return self
@@ -307,9 +336,13 @@ class Progress:
             return
         elif isinstance(event, Planned):
             self._open(event)
+        elif isinstance(event, Progressed) and self._bar is not None:
+            self._told = one_line(event.text, 100)
+            self._bar.update(0, description=self._counts())
         elif isinstance(event, RunFinished) and self._bar is not None:
             self._errors += event.run.error is not None
             self._hit += bool(event.run.fired)
+            self._mutated = self._mutated or event.run.mutation is not None
             self._bar.update(0, advance=1, description=self._counts())
         elif isinstance(event, Finished):
             self.close()
@@ -339,7 +372,10 @@ class Progress:
         self._bar.start()
 
     def _counts(self) -> str:
-        return f"{self._hit} hit by chaos" + (f", {self._errors} without an answer" if self._errors else "")
+        if self._told:
+            return self._told
+        hit = f"{self._hit} hit by chaos" if self._hit or not self._mutated else "mutated"
+        return hit + (f", {self._errors} without an answer" if self._errors else "")
 
     def _say(self, text: str) -> None:
         if self._bar is None:

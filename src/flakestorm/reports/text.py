@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["counted", "encodable", "one_line", "plain", "unbroken", "visible"]
+if TYPE_CHECKING:
+    from flakestorm.engine.events import MutationInfo
+
+__all__ = ["counted", "encodable", "mutated", "one_line", "plain", "unbroken", "visible"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -66,3 +69,11 @@ def unbroken(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def mutated(mutation: MutationInfo | None) -> str:
+    """How an input came about, in one line; empty where it is none of a mutation."""
+    if mutation is None:
+        return ""
+    said = f"{mutation.type}#{mutation.number} {mutation.operator} ({mutation.kind})"
+    return one_line(f"{said} of: {mutation.original}", 240)

@@ -51,16 +51,16 @@ def looks_like(exchange: Exchange, healthy: Sequence[Exchange] = ()) -> str:
     """
     reply = exchange.reply
     if not reply.status:
-        return _unanswered(reply, exchange)
+        return _unanswered(reply)
     if exchange.kind == "llm":
         return _of_model(exchange) or _slow(exchange, healthy)
     return _of_tool(exchange) or _beside(exchange, healthy) or _slow(exchange, healthy)
 
 
-def _unanswered(reply: Recorded, exchange: Exchange) -> str:
+def _unanswered(reply: Recorded) -> str:
     text = (reply.error or "").lower()
     if reply.end == "client left" or "timeout" in text or "timed out" in text:
-        return "timeout_after_commit" if exchange.sent else "timeout"
+        return "timeout"  # whether the call took effect all the same, no reply tells
     return "connection_reset"
 
 

@@ -6,17 +6,19 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from flakestorm.core.call import Call
+from flakestorm.core.site import Site, Sites
 from flakestorm.tape.document import said
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.mcp import housekeeping
 from flakestorm.wire.results import Key
 
-__all__ = ["calls_of", "tool_results_of", "tools_named"]
+__all__ = ["calls_of", "sites_of", "tool_results_of", "tools_named"]
 
 
 def tools_named(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
@@ -49,6 +51,19 @@ def calls_of(exchanges: Iterable[Exchange]) -> tuple[Call, ...]:
         )
         for x in exchanges
     )
+
+
+def sites_of(exchanges: Sequence[Exchange]) -> tuple[Site, ...]:
+    """Where faults can act: the calls, but for a protocol's own, then the results of tools whose calls did not cross.
+
+    Args:
+        exchanges: of one run, in order of arrival.
+    """
+    calls = [x.site for x in exchanges if x.site is not None and not (x.kind == "mcp" and housekeeping(x.name))]
+    crossed = {site.name for site in calls if site.kind in ("tool", "mcp")}
+    met = Sites()
+    results = [met.next("tool", name) for name in tool_results_of(exchanges)]
+    return (*calls, *(site for site in results if site.name not in crossed and site.name != UNNAMED))
 
 
 def _read(exchanges: Iterable[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -381,3 +382,61 @@ async def test_an_agent_behind_a_standing_gateway_serves_one_run_at_a_time() -> 
         finally:
             await agent.close()
     assert sorted(map(str, bound)) == boundary.shared.runs == ["r-0", "r-1", "r-2"]
+
+
+async def ask_changed(url: str, change: Any, *, retries: int = 0, **agent: Any) -> Answer:
+    made = HttpAgent(config(Path(), retries=retries, endpoint=url, **agent), FakeBoundary(), concurrency=4)
+    await made.start()
+    try:
+        return await made.ask_changed("hello", LINE, change)
+    finally:
+        await made.close()
+
+
+async def test_a_changed_request_is_what_is_sent() -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        said = await request.json()
+        return web.json_response({"output": [request.method, request.headers["X-Odd"], said["input"]]})
+
+    async with serving(handler) as url:
+        answer = await ask_changed(url, lambda request: replace(request.header("X-Odd", "1"), method="PUT"))
+    assert json.loads(answer.output) == ["PUT", "1", "hello"]
+
+
+async def test_waiting_on_purpose_is_not_the_agents_time() -> None:
+    async with serving(replying(b'{"output": "hi"}')) as url:
+        answer = await ask_changed(url, lambda request: request.sent(pieces=3, pause_s=0.6), timeout=1000)
+    assert answer.output == "hi"
+    assert answer.latency_ms < 1000
+
+
+async def test_of_several_replies_the_one_that_failed_counts() -> None:
+    asked = 0
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        nonlocal asked
+        asked += 1
+        return web.json_response({"output": "hi"}, status=500 if asked == 2 else 200)
+
+    async with serving(handler) as url:
+        answer = await ask_changed(url, lambda request: request.sent(copies=3))
+    assert (asked, answer.status) == (3, 500)
+
+
+async def test_a_changed_request_goes_to_the_agents_host_and_is_not_tried_again() -> None:
+    reached: list[str] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (await reader.read(65536)).endswith(b"}"):  # the first to connect only looks whether anybody listens
+            reached.append("once")
+
+    async with talking(script) as url:
+        answer = await ask_changed(url, lambda request: request, retries=5)
+    assert answer.error is not None
+    assert (answer.error.kind, reached) == ("crash", ["once"])
+    handler, seen = redirecting((307, "/1"), (308, "http://elsewhere.invalid/"))
+    async with serving(handler) as url:
+        answer = await ask_changed(f"{url}/0", lambda request: request)
+    assert answer.error is not None
+    assert answer.error.message.startswith("HTTP 308")
+    assert [path for _, path, _ in seen] == ["/0", "/1"]

@@ -33,14 +33,17 @@ def test_one_input_as_it_is(capsys, args, prompt) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), "mutations are not available"),
+        (("--mutate", "noise"), "TYPE#NUMBER"),
+        (("--mutate", "noise#0"), "there is no mutation noise#0"),
+        (("--input", "x", "--mutate", "noise#1"), "give --prompt instead"),
+        (("--chaos", "--chaos-only"), "give one of them"),
         (("--prompt", "7"), "numbered 0 to 1"),
         (("--prompt", "0", "--input", "x"), "give one of them"),
         (("--prompt", "0", "--chaos-only"), "exactly the faults given"),
-        (("--inject", "tool/search=error"), "not a site"),
+        (("--inject", "tool/search#one=error"), "not a site"),
         (("--inject", "tool/search#1=melt"), "not available in this version"),
         (("--chaos-only",), "no chaos to apply"),
-        (("--chaos",), "--chaos-only"),
+        (("--chaos",), "no chaos to apply"),
     ],
 )
 def test_what_makes_no_sense_is_2_and_says_why(capsys, args, words) -> None:

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 
 from contracts_support import cells
 from flakestorm.contracts.cells import Cell, rates
-from flakestorm.contracts.gate import SEVERITY_WEIGHTS, contract_gate, contract_score, run_score, score_gate
+from flakestorm.contracts.gate import (
+    SEVERITY_WEIGHTS,
+    contract_gate,
+    contract_score,
+    replay_gate,
+    replay_score,
+    run_score,
+    score_gate,
+)
+from flakestorm.core.verdict import failed, inconclusive, passed
 from flakestorm.stats.intervals import wilson
 
 MATRIX = st.lists(
@@ -176,3 +185,30 @@ def test_a_failing_critical_cell_fails_every_gate(judged: list[Cell]) -> None:
     for ruling in (contract_gate(judged, min_score=0), score_gate(judged, run_score(judged))):
         assert (ruling.exit_code == 1) == critical
     assert contract_score(judged).critical_failed == run_score(judged).critical_failed == critical
+
+
+def _session(name: str, *verdicts: str) -> list[Cell]:
+    made = {"pass": passed("ok"), "fail": failed("no"), "inconclusive": inconclusive("not met")}
+    return [Cell(name, f"i{n}", "low", 0, 1, made[verdict]) for n, verdict in enumerate(verdicts)]
+
+
+@pytest.mark.parametrize(
+    ("sessions", "numbers", "exit_code"),
+    [
+        ([["pass", "pass"], ["pass"]], (1.0, 2, 2, 0), 0),
+        ([["pass", "fail"], ["pass"]], (0.5, 1, 2, 0), 1),
+        ([["inconclusive"], ["pass"]], (1.0, 1, 1, 1), 3),
+        ([["inconclusive", "inconclusive"]], (None, 0, 0, 1), 3),
+        ([["inconclusive", "fail"]], (0.0, 0, 1, 0), 1),
+        ([], (None, 0, 0, 0), 3),
+    ],
+)
+def test_replay_counts_sessions(sessions: list[list[str]], numbers: tuple[object, ...], exit_code: int) -> None:
+    judged = [cell for n, verdicts in enumerate(sessions) for cell in _session(f"s{n}", *verdicts)]
+    score = replay_score(judged)
+    assert (score.value, score.passed, score.conclusive, score.inconclusive) == numbers
+    assert replay_gate(judged).exit_code == exit_code
+
+
+def test_the_headline_of_sessions_that_passed() -> None:
+    assert replay_gate(_session("a", "pass")).headline == "the gate was met: 1 session passed"

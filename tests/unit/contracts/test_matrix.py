@@ -369,3 +369,36 @@ def test_the_tape_of_a_run_whose_boundary_nobody_held_proves_nothing() -> None:
         assert verdict is not None
         assert (verdict.outcome, "crossed the boundary" in verdict.reason) == ("inconclusive", True)
     assert outcome(KEPT, run) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("when", "kind", "expected"),
+    [
+        ("input_attack", "attack", "pass"),
+        ("input_attack", "benign", None),
+        ("input_benign", "benign", "pass"),
+        ("input_benign", "attack", None),
+        ("always", "attack", "pass"),
+    ],
+)
+def test_a_rule_may_be_for_one_kind_of_input(when: str, kind: Any, expected: str | None) -> None:
+    assert outcome(inv("contains", value="sorry", when=when), said("sorry", input_kind=kind)) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "settings", "expected"),
+    [
+        ("completes", {}, "pass"),
+        ("completes", {"negate": True}, "fail"),
+        ("latency", {"max_ms": 10}, None),
+        ("contains", {"value": "x"}, None),
+        ("excludes_pattern", {"patterns": ["x"]}, None),
+        ("tool_not_called", {"tool": "pay"}, "pass"),
+        ("tool_called", {"tool": "pay"}, None),
+    ],
+)
+def test_an_attack_on_http_that_was_turned_away_had_its_proper_answer(
+    type_: str, settings: dict[str, Any], expected: str | None
+) -> None:
+    run = said("", error=AgentError("http", "HTTP 413 Too Large: no"), refused=True, input_kind="attack", visible=["*"])
+    assert outcome(inv(type_, **settings), run) == expected

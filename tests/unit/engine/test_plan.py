@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant, Scenario, ToolFault
-from flakestorm.engine.plan import BASELINE, make_plan
+from flakestorm.engine.plan import BASELINE, make_plan, pair_plan
 
 CALM, DOWN = Scenario(name="calm"), Scenario(name="down", tool_faults=[ToolFault(tool="search", mode="error")])
 KEEPS = Invariant(type="completes", id="keeps")
@@ -64,3 +64,17 @@ def test_prompts_whose_runs_are_compared_are_run_without_chaos_first() -> None:
     assert make_plan("x", scenarios=[CALM], invariants=[unchanged], prompts=["a"]).baseline == ()
     text = Invariant(type="behavior_unchanged", id="text", baseline="as ever")
     assert make_plan("x", scenarios=[DOWN], invariants=[text], prompts=["a"]).baseline == ()
+
+
+def test_pairs_have_inputs_and_invariants_of_their_own() -> None:
+    one, two = Invariant(type="completes", id="one"), Invariant(type="completes", id="two")
+    pairs = [(Scenario(name="a"), "x", [one]), (Scenario(name="b"), "x", [one, two])]
+    plan = pair_plan("replay run", pairs, prompts=["golden"], trials=2)
+    assert plan.prompts == ("golden", "x", "x")
+    assert [(t.run, t.scenario.name, t.prompt, t.number, len(t.invariants)) for t in plan.trials] == [
+        ("r-0001", "a", 1, 1, 1),
+        ("r-0002", "a", 1, 2, 1),
+        ("r-0003", "b", 2, 1, 2),
+        ("r-0004", "b", 2, 2, 2),
+    ]
+    assert [str(i.id) for i in plan.invariants] == ["one", "two"]

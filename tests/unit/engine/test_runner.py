@@ -11,10 +11,13 @@ from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import drive
 from flakestorm.core.stream import pump
+from flakestorm.engine.mutating import mutated_plan
 from flakestorm.engine.plan import make_plan
-from flakestorm.engine.runner import Runner
+from flakestorm.engine.runner import Runner, refused
 from flakestorm.errors import ModelFailed
+from flakestorm.mutations.generate import made
 from flakestorm.tape.reader import Tape
+from mutations_support import recipe
 
 
 def runner(tmp_path, agent) -> Runner:
@@ -228,3 +231,38 @@ def _judged_by(adviser: Adviser, plan, folder):
     done = []
     asyncio.run(replace(runner(folder, FakeAgent()), adviser=adviser).carry_out(plan.trials, done.append))
     return done
+
+
+def mutated(*types: str, count: int = 2):
+    rows = [made(recipe(*types, count=count), "Book a flight")[0]]
+    return mutated_plan(rows, invariants=[says("search", name="says")], prompts=["Book a flight"])
+
+
+def test_a_mutation_is_what_is_asked_and_told(tmp_path) -> None:
+    agent, found, plan = FakeAgent(), [], mutated("noise")
+    asyncio.run(runner(tmp_path, agent).carry_out(plan.trials, found.append))
+    assert agent.asked == [trial.text for trial in plan.trials]
+    assert [(j.run.mutation.type, j.run.mutation.status, j.run.mutation.original) for j in found] == [
+        ("noise", "sent", "Book a flight")
+    ] * 2
+    assert all(j.view.mutated and j.view.input_kind == "benign" for j in found)
+
+
+def test_a_change_of_the_request_is_not_applicable_where_there_is_none(tmp_path) -> None:
+    agent, found = FakeAgent(), []
+    asyncio.run(runner(tmp_path, agent).carry_out(mutated("payload_size_attack").trials, found.append))
+    assert agent.asked == []
+    assert [(j.run.mutation.status, j.verdicts, j.run.tape) for j in found] == [("not applicable", (), "")] * 2
+
+
+@pytest.mark.parametrize(
+    ("message", "turned_away"),
+    [("HTTP 413 Too Large: x", True), ("HTTP 501 Not Implemented", True), ("HTTP 500 Oops", False)],
+)
+def test_only_an_attack_on_the_request_is_turned_away(message, turned_away) -> None:
+    error = AgentError("http", message)
+    for trial in mutated("payload_size_attack", "noise", count=5).trials:
+        attack = trial.mutation.change is not None and trial.mutation.kind == "attack"
+        assert refused(trial, error) == (turned_away and attack)
+        assert not refused(trial, AgentError("crash", message))
+        assert not refused(trial, None)

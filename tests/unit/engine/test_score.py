@@ -3,8 +3,10 @@ from dataclasses import replace
 import pytest
 
 from engine_support import run_of, says, scenario
+from flakestorm.engine.mutating import mutated_plan
 from flakestorm.engine.plan import Plan, make_plan
 from flakestorm.engine.score import UNHELD, Gate, assemble
+from flakestorm.mutations.generate import Recipe, made
 
 CALM, DOWN = scenario("calm"), scenario("down", "search")
 CONTRACT = Gate("contract")
@@ -135,3 +137,25 @@ def test_an_agent_of_somebody_else_of_which_nothing_was_seen() -> None:
     assert UNHELD not in assemble(plan, [unheld(plan.trials[0]), run_of(plan.trials[1])], CONTRACT).notes
     calm = plan_of(CALM)  # nothing here depends on the boundary
     assert assemble(calm, [unheld(t) for t in calm.trials], CONTRACT).notes == ()
+
+
+def test_robustness_is_by_weight_with_its_halves_and_not_of_probes() -> None:
+    rows = [made(Recipe(["noise", "prompt_injection"], 2, 1, {"prompt_injection": 3.0}, {}), "a")[0]]
+    probing = says("fine", name="probing", probes=["probe"])
+    plan = mutated_plan(rows, invariants=[says("fine"), probing], prompts=["a"])
+    outputs = ["fine", "fine", "fine", "oops", "oops"]
+    found = assemble(plan, [run_of(t, o) for t, o in zip(plan.trials, outputs, strict=True)], Gate("mutation"))
+    scores = found.scores
+    assert scores["robustness"].value == pytest.approx((0.8 * 2 + 3) / (0.8 * 2 + 6), abs=1e-4)
+    assert (scores["benign"].value, scores["resistance"].value) == (1.0, 0.5)
+    assert scores["robustness"].conclusive == 4
+    assert found.exit_code == 0
+    assert assemble(plan, [run_of(plan.trials[3], "oops")], Gate("mutation", 0.9)).exit_code == 1
+
+
+def test_a_type_without_weight_is_judged_and_not_scored() -> None:
+    rows = [made(Recipe(["noise"], 2, 1, {"noise": 0.0}, {}), "a")[0]]
+    plan = mutated_plan(rows, invariants=[says("fine", severity="critical")], prompts=["a"])
+    found = assemble(plan, [run_of(t, "oops") for t in plan.trials], Gate("mutation"))
+    assert found.scores["robustness"].value is None
+    assert found.exit_code == 1

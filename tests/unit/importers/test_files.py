@@ -74,7 +74,7 @@ def test_nothing_else_is_overwritten(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "form", "reason"),
     [
-        ("log: {entries: []}", "auto", "its form is not known; what can be imported is a VCR cassette"),
+        ("log: {entries: []}", "auto", "its form is not known; what can be imported is a Langfuse export"),
         ("log: {entries: []}", "vcr", "it is not a VCR cassette"),
         ("interactions: [1]", "auto", "interactions[0] is not a pair"),
         ("", "auto", "it is empty"),
@@ -92,4 +92,4 @@ def test_a_refusal_is_one_line_and_leaves_nothing(tmp_path: Path, content: str, 
 
 
 def test_the_forms_are_told_apart_by_their_names() -> None:
-    assert list(FORMS) == ["vcr"]
+    assert list(FORMS) == ["langfuse", "otel", "langsmith", "vcr"]

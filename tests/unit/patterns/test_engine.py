@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flakestorm.patterns.engine import Matcher, encodable, near_words, rows_of
+from flakestorm.patterns.engine import Document, Matcher, encodable, near_words, rows_of
+from flakestorm.patterns.injection import injection_rows
 
 re2 = pytest.importorskip("re2")
 
@@ -22,10 +23,21 @@ def test_classes_are_ascii(module: object) -> None:
     assert Matcher([r"\d", r"\w"], re2=module).occurring("٣é") == []
 
 
-@pytest.mark.parametrize("file", ["pii.yaml", "refusals.yaml"])
+@pytest.mark.parametrize("module", [re2, None], ids=["re2", "re"])
+def test_places_are_in_characters(module: object) -> None:
+    document = Document("äöü cat ü cat")
+    matcher = Matcher(["cat"], re2=module, together=False)
+    assert list(matcher.places(0, document)) == [(4, 7), (10, 13)]
+
+
+def test_only_the_stretches_asked_for_are_read() -> None:
+    assert list(Matcher(["cat"]).places(0, Document("ü cat cat"), [(6, 12)])) == [(6, 9)]
+
+
+@pytest.mark.parametrize("file", ["pii.yaml", "refusals.yaml", "injection.yaml"])
 def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> None:
-    rows = rows_of(file)
-    sources = [row["pattern"] if file == "pii.yaml" else f"(?i){row['pattern']}" for row in rows]
+    rows = injection_rows() if file == "injection.yaml" else rows_of(file)
+    sources = [f"(?i){row['pattern']}" if file == "refusals.yaml" else row["pattern"] for row in rows]
     fast, plain = Matcher(sources, re2=re2), Matcher(sources, re2=None)
     texts = [text for row in rows for text in (*row["examples"], *row["counter_examples"])]
     for text in texts:

@@ -17,6 +17,23 @@ GOOD = {
     "verhoeff": ["312345678909", "3998-7654-3211"],
     "tr_national_id": ["10000000146", "36493665440"],
     "fi_personal_identity_code": ["131052-308T", "020504a902e"],
+    "au_abn": ["51 824 753 556"],
+    "au_acn": ["005 499 981"],
+    "au_tfn": ["876 543 210"],
+    "pl_pesel": ["44051401359"],
+    "es_nif": ["12345678Z", "X1234567L"],
+    "sg_uen": ["53125226D"],
+    "kr_brn": ["104-86-56659"],
+    "us_npi": ["1234567893"],
+    "se_personnummer": ["811228-9874"],
+    "se_organisationsnummer": ["556703-7485"],
+    "de_tax_id": ["12345678903"],
+    "de_vat_id": ["DE136695976"],
+    "de_kvnr": ["A123456780"],
+    "de_rvnr": ["15070649C103"],
+    "de_lanr": ["123456601"],
+    "icao_9303": ["C01234565", "L01X00T44"],
+    "fi_business_id": ["0112038-9"],
     "base58check": ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy"],
     "bech32": ["bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", _TAPROOT],
 }  # fmt: skip
@@ -55,7 +72,10 @@ def test_an_iban_ends_where_its_country_says() -> None:
     assert VALIDATORS["iban"]("NL91 ABNA 0417 1643 00 TODAY") == len("NL91 ABNA 0417 1643 00")
 
 
-@pytest.mark.parametrize("name", ["verhoeff", "tr_national_id", "uk_nhs", "credit_card"])
+@pytest.mark.parametrize(
+    "name",
+    ["verhoeff", "tr_national_id", "uk_nhs", "credit_card", "pl_pesel", "us_npi", "au_tfn", "de_tax_id", "au_abn"],
+)
 @given(data=st.data())
 def test_any_single_wrong_digit_is_noticed(name: str, data: st.DataObject) -> None:
     text = "".join(c for c in GOOD[name][0] if c.isdigit())

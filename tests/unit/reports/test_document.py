@@ -80,7 +80,7 @@ def test_numbers_json_cannot_hold_become_null() -> None:
 def test_planned_faults_may_be_a_list_and_unknown_keys_are_for_others() -> None:
     document = to_document(sample())
     document["findings"] = [{"schedule": []}]
-    document["runs"][0]["mutation"] = {"type": "noise"}
+    document["runs"][0]["verdict"] = {"type": "noise"}
     document["runs"][0]["faults"]["planned"] = [{"mode": "error"}, {"mode": "slow"}]
     assert from_document(document).runs[0].planned == 2
 

@@ -111,6 +111,7 @@
     const calls = Object.entries(run.calls).filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ");
     return make("div", { className: "body" }, make("div", null, verdict, also),
       block("Prompt", run.input),
+      run.mutation ? block("Mutation", run.mutation) : "",
       run.error === null ? block("Output", run.output || "(empty)") : block("Error", run.error, "bad"),
       make("dl", { className: "pairs" },
         make("dt", { textContent: "Faults planned" }), make("dd", { textContent: String(run.planned) }),

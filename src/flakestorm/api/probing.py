@@ -1,0 +1,188 @@
+"""Runs that a search asks for: schedules become trials of the agent under test, and trials become outcomes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flakestorm.api.carrying import Work
+from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.core.verdict import Verdict
+from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
+from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult
+from flakestorm.engine.plan import BASELINE, Trial
+from flakestorm.engine.ports import World
+from flakestorm.engine.resume import view_of
+from flakestorm.engine.runner import Judged, Runner, baselines_of, judged
+from flakestorm.faults.schedule import Schedule
+
+__all__ = ["INJECTED", "Prober", "command_line", "kind_of"]
+
+INJECTED = "injected"
+"""What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
+
+_SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
+_QUOTE = re.compile(r"[\"'`]")
+_VARIES = re.compile(r"https?://\S+|\b[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*")
+_RAISED = re.compile(r"\w+: the agent raised [\w.]+")
+_WORDS = 14
+
+
+def kind_of(reason: str) -> str:
+    """A reason without what differs from run to run: its first words, up to a quotation, without numbers and sites."""
+    raised = _RAISED.match(reason)
+    if raised is not None:
+        return raised[0].lower()
+    bare = _VARIES.sub("N", _QUOTE.split(reason, maxsplit=1)[0])
+    bare = re.sub(r"\b(?:llm|tool|mcp|http)/[^\s,;:)]+", "SITE", bare)
+    return " ".join(bare.lower().split()[:_WORDS])
+
+
+@dataclass(slots=True)
+class Prober:
+    """Makes the runs of one prompt or several.
+
+    Args:
+        work: the project.
+        runner: carries out trials; `Runner.sites` is set.
+        seed: as the runner's.
+        listener: is told of each finished run.
+        done: every run that was made or taken over, in order.
+        earlier: finished runs of an interrupted search; each answers one ask.
+        world: limits how long judging may take.
+    """
+
+    work: Work
+    runner: Runner
+    listener: Listener
+    world: World
+    done: list[Judged] = field(default_factory=list)
+    earlier: dict[tuple[int, str, str], list[RunResult]] = field(default_factory=dict)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        ids = [int(run.id.rpartition("-")[2]) for runs in self.earlier.values() for run in runs if _numbered(run.id)]
+        self._count = max(ids, default=0)
+        self.runner.sites = True
+
+    async def answer(self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]) -> list[Outcome]:
+        """Make these runs, side by side as far as the runner allows.
+
+        Args:
+            asks: of each the prompt's index and text, what it is judged by, and the faults.
+        """
+        trials: list[Trial] = []
+        found: dict[int, Judged] = {}
+        places: dict[str, int] = {}
+        for at, (prompt, text, invariants, ask) in enumerate(asks):
+            scenario = scenario_of(ask.atoms)
+            given = text if ask.text is None else ask.text
+            known = self.earlier.get((prompt, given, _name(ask.atoms)))
+            if known:
+                found[at] = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
+                continue
+            self._count += 1
+            run = f"r-{self._count:04d}"
+            places[run] = at
+            trials.append(Trial(run, scenario, prompt, given, 1, invariants))
+
+        def finish(judged: Judged) -> None:
+            at = places[judged.trial.run]
+            named = replace(judged, run=replace(judged.run, scenario=_name(asks[at][3].atoms)))
+            found[at] = named
+            self.done.append(named)
+            self.listener(RunFinished(named.run, cells_of(named) if named.run.scenario == BASELINE.name else ()))
+
+        await self.runner.carry_out(trials, finish)
+        if not self.runner.baselines or any(not ask.atoms for *_, ask in asks):
+            calm = [j for j in self.done if not j.trial.scenario.chaos]
+            self.runner.baselines = baselines_of(calm)
+        return [outcome_of(found[at], ask) for at, (*_, ask) in enumerate(asks)]
+
+    def _taken_over(
+        self, run: RunResult, prompt: int, text: str, invariants: tuple[Invariant, ...], scenario: Scenario
+    ) -> Judged:
+        """A run of an earlier report, judged again by what its tape says."""
+        from flakestorm.tape.reader import Tape
+        from flakestorm.tape.tools import sites_of
+
+        exchanges = Tape.open(Path(run.tape)).exchanges()
+        trial = Trial(run.id, scenario, prompt, text, 1, invariants)
+        baseline = self.runner.baselines.get(prompt)
+        view = view_of(
+            trial, replace(run, scenario=scenario.name), exchanges, self.runner.visible, self.runner.elsewhere, baseline
+        )
+        again = replace(judged(trial, run, view, self.world), sites=sites_of(exchanges))
+        self.done.append(again)
+        self.listener(RunFinished(run, ()))
+        return again
+
+
+def scenario_of(atoms: Atoms) -> Scenario:
+    """The scenario that `flakestorm run --inject` makes of these faults."""
+    specs = [planned_of(atom).spec for atom in sorted(atoms)]
+    return Scenario(
+        name=INJECTED if specs else BASELINE.name,
+        tool_faults=[spec for spec in specs if isinstance(spec, ToolFault)],
+        llm_faults=[spec for spec in specs if isinstance(spec, LlmFault)],
+        context_attacks=[spec for spec in specs if isinstance(spec, ContextAttack)],
+    )
+
+
+def _name(atoms: Atoms) -> str:
+    """A schedule's name in a report, which tells it in full."""
+    return Schedule.of(scenario_of(atoms)).line if atoms else BASELINE.name
+
+
+def outcome_of(judged: Judged, ask: Ask) -> Outcome:
+    """What a finished run showed."""
+    lines = {planned.index: planned.line for planned in Schedule.of(judged.trial.scenario).planned}
+    by_line = {planned_of(atom).line: atom for atom in ask.atoms}
+    ledger = judged.view.ledger
+    firings = tuple((by_line[lines[firing.fault]], firing.site) for firing in ledger.fired)
+    failing = [(i, v) for i, v in judged.verdicts if v.outcome == "fail"]
+    failing.sort(key=lambda pair: _SEVERITY[pair[0].severity])
+    failures = [Failure(str(i.id), kind_of(v.reason)) for i, v in failing]
+    unreached = (judged.run.error or "").startswith("unreachable")
+    # Where nothing was broken, a run that breaks no rule is as good as can be, though rules may say nothing about it.
+    conclusive = bool(failing) or any(v.outcome == "pass" for _, v in judged.verdicts) or not (firings or unreached)
+    if not conclusive:
+        failures = [Failure("", kind_of(_first_reason(judged.verdicts)))]
+    return Outcome(
+        ask.atoms, firings, judged.sites, tuple(dict.fromkeys(failures)), conclusive, judged.run.id, ask.text
+    )
+
+
+def _first_reason(verdicts: Iterable[tuple[Invariant, Verdict]]) -> str:
+    return next((verdict.reason for _, verdict in verdicts), "no invariant applied")
+
+
+def cells_of(judged: Judged) -> tuple[CellResult, ...]:
+    """The cells of a run, under its schedule's name."""
+    return tuple(replace(cell, scenario=judged.run.scenario) for cell in judged.cells)
+
+
+def command_line(work: Work, prompt: int, text: str | None, atoms: Iterable[Atom], seed: int) -> str:
+    """The command line that makes a run again.
+
+    Args:
+        work: the project.
+        prompt: the index of the golden prompt.
+        text: the input, where it is no golden prompt.
+        atoms: the faults.
+        seed: of the run; named where the config does not say it.
+    """
+    words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
+    words += ["--prompt", str(prompt)] if text is None else ["--input", text]
+    if work.config.advanced.seed != seed:
+        words += ["--seed", str(seed)]
+    for atom in atoms:
+        words += ["--inject", atom.line]
+    return shlex.join(words)
+
+
+def _numbered(run: str) -> bool:
+    return run.rpartition("-")[2].isdigit()

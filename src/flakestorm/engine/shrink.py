@@ -1,0 +1,202 @@
+"""The smallest faults that still make a run fail in the same way.
+
+First fewer: `reduce` halves what is suspected, and what remains is checked fault by fault, so that taking any one away
+makes the failure go away. Then smaller, in the order of `faults/order.py`: a weaker mode, an earlier call, a shorter
+delay. The failure is pinned, so a shrinker never slips to another bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from flakestorm.core.choices import Draw
+from flakestorm.core.site import Site
+from flakestorm.engine.asking import Asker
+from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, measure, planned_of
+from flakestorm.faults.planned import Planned
+
+__all__ = ["Cleared", "reduce", "shorten", "smaller", "weaken"]
+
+SOONEST_MS = 100
+"""Delays are not made shorter than this, and only fourfold: a race that is barely lost is won the next time."""
+HALVES = 30
+"""How many random parts are weighed against one another for each query."""
+ALONE = 20
+"""How much likelier one fault is to be the cause than two together."""
+
+
+class Cleared:
+    """Faults that do not cause a failure, alone or two together, because a run with them did not show it."""
+
+    def __init__(self) -> None:
+        self._alone: set[Atom] = set()
+        self._both: set[frozenset[Atom]] = set()
+
+    def add(self, fired: Iterable[Atom]) -> None:
+        """These took effect in a run that did not show the failure."""
+        atoms = list(fired)
+        self._alone.update(atoms)
+        self._both.update(frozenset((a, b)) for n, a in enumerate(atoms) for b in atoms[:n])
+
+    def suspects(self, atoms: Atoms) -> tuple[list[Atom], list[frozenset[Atom]]]:
+        """What in these may still be the cause: single faults, and pairs."""
+        listed = sorted(atoms)
+        pairs = (frozenset((a, b)) for n, a in enumerate(listed) for b in listed[:n])
+        return [a for a in listed if a not in self._alone], [pair for pair in pairs if pair not in self._both]
+
+
+def reduce(
+    asker: Asker, shown: Outcome, failure: Failure, draw: Draw, cleared: Cleared | None = None
+) -> Asking[Outcome]:
+    """A run that fails in this way with as few faults as can be: without any one of them it does not.
+
+    Args:
+        asker: asks the agent.
+        shown: a run that fails so.
+        failure: how.
+        draw: makes the random choices.
+        cleared: what is known not to cause it.
+    """
+    cleared = Cleared() if cleared is None else cleared
+    for outcome in asker.runs:
+        if outcome.judged and not outcome.shows(failure) and asker.steady:
+            cleared.add(outcome.fired)
+    while len(shown.fired) > 1:
+        part = _half(shown.fired, cleared, draw)
+        if part is None:
+            break
+        (outcome,) = yield from asker.ask([part], failure)
+        if outcome.shows(failure):
+            shown = outcome
+        else:
+            cleared.add(part if outcome.judged else outcome.fired)
+    return (yield from _one_by_one(asker, shown, failure, cleared))
+
+
+def _half(atoms: Atoms, cleared: Cleared, draw: Draw) -> Atoms | None:
+    """A part that holds about half of what is suspected; None where nothing smaller is."""
+    alone, both = cleared.suspects(atoms)
+    if len(atoms) == 2:
+        both = []  # the whole itself
+    total = ALONE * len(alone) + len(both)
+    if total == 0:
+        return None
+    listed, found, off = sorted(atoms), None, 2.0 * total
+    for n in range(HALVES):
+        keep = (0.3, 0.5, 0.6, 0.7, 0.8)[n % 5]
+        part = {atom for atom in listed if draw.random() < keep}
+        if not part or len(part) == len(atoms):
+            continue
+        weight = ALONE * sum(a in part for a in alone) + sum(pair <= part for pair in both)
+        if weight and abs(weight - total / 2) < off:
+            found, off = part, abs(weight - total / 2)
+    if found is None:  # few suspects in a large set: one of them
+        found = {alone[0]} if alone else set(both[0])
+    return frozenset(found)
+
+
+def _one_by_one(asker: Asker, shown: Outcome, failure: Failure, cleared: Cleared) -> Asking[Outcome]:
+    """Without any one of its faults, the run does not fail in this way."""
+    tried: set[Atom] = set()
+    while len(shown.fired) > 1 and (left := [atom for atom in sorted(shown.fired) if atom not in tried]):
+        part = shown.fired - {left[0]}
+        tried.add(left[0])
+        if len(part) <= 2 and not any(cleared.suspects(part)):
+            asker.saved += 1
+            continue
+        (outcome,) = yield from asker.ask([part], failure)
+        if outcome.shows(failure):
+            shown = outcome
+    return shown
+
+
+def weaken(
+    asker: Asker,
+    shown: Outcome,
+    failure: Failure,
+    smaller: Callable[[Atom], Iterable[Atom]],
+    settled: Callable[[Atoms], bool] = lambda _: False,
+) -> Asking[Outcome]:
+    """A run that fails in this way with smaller faults, one changed at a time, until none can be made smaller.
+
+    Args:
+        asker: asks the agent.
+        shown: a run that fails so.
+        failure: how.
+        smaller: gives the faults to try in place of one, the smallest first; see `smaller`.
+        settled: whether a schedule need not be tried, because what it would show is known.
+    """
+    at = 0
+    while at < len(order := sorted(shown.fired)):
+        atom = order[at]
+        rest = shown.fired - {atom}
+        for other in smaller(atom):
+            if any(other.conflicts(each) for each in rest) or settled(rest | {other}):
+                continue
+            (outcome,) = yield from asker.ask([rest | {other}], failure)
+            if outcome.shows(failure) and len(outcome.fired) <= len(shown.fired):
+                shown, at = outcome, -1
+                break
+        at += 1
+    return shown
+
+
+def smaller(modes: Callable[[Site], Sequence[str]]) -> Callable[[Atom], list[Atom]]:
+    """What to try in place of a fault, the smallest first: a weaker mode at the same call or an earlier one, the same
+    mode at an earlier call, a quarter of its delay.
+
+    Args:
+        modes: gives the faults there are for a call.
+    """
+
+    def options(atom: Atom) -> list[Atom]:
+        if atom.lasting:
+            return []
+        sites = [Site(atom.site.kind, atom.site.name, n) for n in range(1, atom.site.occurrence + 1)]
+        found = {Atom(site, fault) for site in sites for fault in (*modes(site), atom.fault)}
+        found |= {Atom(atom.site, fault) for fault in _sooner(planned_of(atom))}
+        mine = measure([atom])
+        return sorted((other for other in found if measure([other]) < mine), key=lambda other: measure([other]))
+
+    return options
+
+
+def _sooner(planned: Planned) -> list[str]:
+    """The same fault with a shorter delay, down to what a client still notices."""
+    from msgspec.structs import replace
+
+    delay = getattr(planned.spec, "delay_ms", None)
+    if planned.mode != "slow" or delay is None:
+        return []
+    steps = [delay >> n for n in (2, 4, 6, 8) if delay >> n >= SOONEST_MS]
+    return [Planned(0, planned.family, replace(planned.spec, delay_ms=ms)).fault for ms in reversed(steps)]
+
+
+def shorten(asker: Asker, shown: Outcome, failure: Failure, text: str) -> Asking[Outcome]:
+    """A run that fails in this way with less of its input: paragraphs, then sentences, then words are left out.
+
+    Args:
+        asker: asks the agent.
+        shown: a run that fails so.
+        failure: how.
+        text: its input.
+    """
+    atoms = shown.fired
+    for separator in ("\n\n", "\n", ". ", " "):
+        parts, size = text.split(separator), 0
+        size = len(parts) // 2
+        while size >= 1 and len(parts) > 1:
+            at = 0
+            while at < len(parts) and len(parts) > 1:
+                fewer = parts[:at] + parts[at + size :]
+                candidate = separator.join(fewer)
+                if not candidate.strip():
+                    at += size
+                    continue
+                (outcome,) = yield from asker.ask([atoms], failure, text=candidate)
+                if outcome.shows(failure):
+                    parts, text, shown = fewer, candidate, outcome
+                else:
+                    at += size
+            size //= 2
+    return shown

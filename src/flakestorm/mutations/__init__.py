@@ -1,0 +1,1 @@
+"""Mutations: golden prompts and requests, transformed on purpose, without a model and the same for the same seed."""

@@ -1,0 +1,210 @@
+"""Finding injected instructions and jailbreaks in text.
+
+The patterns are data (`injection.yaml`). A strong one is reported on its own. The weak ones are what harmless text says
+too ("pretend to be", "in a hypothetical world"); they count where several stand near each other. What a text quotes or
+talks about ("attackers write “ignore previous instructions”") counts for less than what it says.
+
+Text in disguise is looked at twice: as it is, and as a model would read it (`disguise.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from flakestorm.patterns.disguise import disclosed
+from flakestorm.patterns.engine import Document, Matcher, file_of
+from flakestorm.patterns.finding import Finding
+from flakestorm.patterns.prefilter import Prefilter, keys_of, windows, words_of
+
+__all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
+
+THRESHOLD = 0.5
+"""What a sign, or signs near each other, must reach to be reported."""
+
+SUPPORT = 0.3
+"""Signs up to this are not looked for on their own."""
+
+PIECE_CHARS = 200_000
+"""How much of a text is read at once, in characters; pieces overlap."""
+
+_OVERLAP = 4_000  # of one piece with the next, in characters
+_NEAR = 800  # signs that are at most this far apart, in characters, belong together
+_MENTIONED = 0.4  # what is left of a sign's weight where it is only talked about
+_BEFORE = 60  # how far in front of a sign the words may stand that make it a mention, in characters
+_REACH = 160  # how far a match may reach from one of its words, in bytes, where its row does not say
+_MOST = 200  # places per pattern
+
+_MENTION = re.compile(
+    r"\b(?:such as|like|e\.g\.|for (?:example|instance)|phrases?|wordings?|sentences?|strings?|texts?|term|called|says?"
+    r"|said|wrote|writes?|writing|reads?|attack(?:s|ers?|ing)?|injections?|inject(?:ed|ing)?|concept|detect(?:s|ing|ion)?"
+    r"|prevent(?:s|ing|ion)?|defend(?:s|ing)?|block(?:s|ing)?|against|examples?|articles?|papers?)\b[^.!?\n]{0,30}"
+    r"[\"'“‘«`(]\s*$"
+    r"|\b(?:explain|define|describe|discuss|what is|meaning of|concept of|definition of|history of|how (?:do|does|did)"
+    r"|prevent|avoid|detect|defend against|protect against|importance of not|not to|why)\b[^.!?\n]{0,30}$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    id: str
+    family: str
+    confidence: float
+    unless_after: re.Pattern[str] | None
+    reach: int
+
+
+def injections(text: str) -> list[Finding]:
+    """The places of a text that give a model orders or talk it out of its rules, in order.
+
+    Args:
+        text: any text; a long one is read piece by piece.
+    """
+    pieces = range(0, max(1, len(text) - _OVERLAP), PIECE_CHARS - _OVERLAP)
+    found = {
+        replace(f, start=f.start + first, end=f.end + first)
+        for first in pieces
+        for f in _in_piece(text[first : first + PIECE_CHARS])
+    }
+    return sorted(found, key=lambda f: (f.start, f.end, f.id))
+
+
+def _in_piece(text: str) -> list[Finding]:
+    document = Document(_straight(text))
+    words = words_of(document.data)
+    found = _plainly(document, words)
+    taken = [(f.start, f.end) for f in found]
+    for start, end, plain in disclosed(document.text, words):
+        inner = _strongest(plain)
+        if inner is not None and not any(start < stop and first < end for first, stop in taken):
+            found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
+    return found
+
+
+def _plainly(document: Document, words: set[bytes]) -> list[Finding]:
+    """What is said without disguise. Signs that only support others are looked for where there are others."""
+    _, prefilter, signs = _patterns()
+    candidates = prefilter.candidates(keys_of(document.text, words))
+    lower = document.data.lower()
+    found = [
+        place
+        for index, keys in candidates.items()
+        if signs[index].confidence > SUPPORT
+        for place in _located(index, document, windows(lower, keys, signs[index].reach))
+    ]
+    if not found:
+        return []
+    found += [
+        place
+        for index, keys in candidates.items()
+        if signs[index].confidence <= SUPPORT
+        for place in _located(index, document, windows(lower, keys, signs[index].reach))
+    ]
+    return _convincing(found)
+
+
+def _strongest(text: str) -> Finding | None:
+    """What a disclosed text gives away; it is not disclosed any further."""
+    document = Document(_straight(text))
+    found = _plainly(document, words_of(document.data))
+    return max(found, key=lambda f: f.confidence, default=None)
+
+
+def _straight(text: str) -> str:
+    """Straight quotation marks and apostrophes, one for one."""
+    if not text.isascii():
+        for curly, straight in ("’'", "‘'", '“"', '”"'):
+            text = text.replace(curly, straight)
+    return text
+
+
+def _located(index: int, document: Document, within: list[tuple[int, int]] | None) -> Iterator[Finding]:
+    matcher, _, signs = _patterns()
+    sign = signs[index]
+    for count, (start, end) in enumerate(matcher.places(index, document, within)):
+        if count == _MOST:
+            return
+        if sign.unless_after and sign.unless_after.match(document.text, end):
+            continue
+        mentioned = _MENTION.search(document.text[max(0, start - _BEFORE) : start])
+        confidence = round(sign.confidence * (_MENTIONED if mentioned else 1.0), 2)
+        yield Finding("injection", sign.id, sign.family, start, end, confidence)
+
+
+def _convincing(found: list[Finding]) -> list[Finding]:
+    """The findings of those neighbourhoods whose signs together weigh enough."""
+    kept: list[Finding] = []
+    group: list[Finding] = []
+    reach = 0
+    for finding in [*sorted(found, key=lambda f: f.start), None]:
+        if finding is None or (group and finding.start > reach + _NEAR):
+            if _weight(group) >= THRESHOLD:
+                kept += group
+            group, reach = [], 0
+        if finding is not None:
+            group.append(finding)
+            reach = max(reach, finding.end)
+    return kept
+
+
+def _weight(signs: list[Finding] | list[_Sign]) -> float:
+    """What signs say together, 0 to 1: each pattern counts once, and more of one technique counts less and less."""
+    families: dict[str, dict[str, float]] = {}
+    for sign in signs:
+        family = families.setdefault(sign.entity if isinstance(sign, Finding) else sign.family, {})
+        family[sign.id] = max(family.get(sign.id, 0.0), sign.confidence)
+    doubt = 1.0
+    for family in families.values():
+        share = 1.0
+        for confidence in sorted(family.values(), reverse=True):
+            doubt *= 1 - confidence * share
+            share *= 0.75
+    return round(1 - doubt, 3)
+
+
+def injection_rows() -> list[dict[str, Any]]:
+    """The entries of `injection.yaml`, their patterns written out."""
+    data = file_of("injection.yaml")
+    return [{**row, "pattern": expand(row, data["words"])} for row in data["patterns"]]
+
+
+def expand(row: dict[str, Any], words: dict[str, str]) -> str:
+    """One pattern in RE2 syntax: names replaced, spaces widened, bound to the beginning of a word."""
+    source = re.sub(r"<([a-z]+)>", lambda name: words.get(name[1], name[0]), row["pattern"])
+    source = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.| [*?]?|[^\x00-\x7f]", _widened, source)
+    bound = "" if source.startswith("^") or not row.get("whole", True) else r"\b"
+    return f"(?im){bound}(?:{source})"
+
+
+def _widened(part: re.Match[str]) -> str:
+    """A space as anything between words; letters that are not ASCII in both cases, which `re.ASCII` would not try."""
+    text = part[0]
+    if text.startswith(" "):
+        return r"\W+" if text == " " else r"\W*"
+    both = "".join(
+        dict.fromkeys(case for c in text if not c.isascii() for case in (c.lower(), c.upper()) if len(case) == 1)
+    )
+    if text.startswith("["):
+        return f"{text[:-1]}{both}]"
+    return f"[{both}]" if len(both) > 1 else text
+
+
+@cache
+def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
+    rows = injection_rows()
+    signs = [
+        _Sign(
+            row["id"],
+            row["family"],
+            row["confidence"],
+            re.compile(row["unless_after"], re.IGNORECASE) if "unless_after" in row else None,
+            row.get("reach", _REACH),
+        )
+        for row in rows
+    ]
+    patterns = [row["pattern"] for row in rows]
+    return Matcher(patterns, together=False), Prefilter(patterns), signs

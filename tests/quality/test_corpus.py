@@ -1,0 +1,57 @@
+"""Small agents with one planted bug each, and their healthy twins: the search finds the bug and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from corpus_support import CORPUS, Planted, corpus_world, found, manifest, project, shown
+from flakestorm import api
+from flakestorm.api.shrinking import case_of_line
+from flakestorm.reports.document import to_document
+
+
+@pytest.fixture(scope="module")
+def world():
+    with corpus_world() as up:
+        yield up
+
+
+def explored(folder: Path, entry: Planted, up, which: str) -> dict:
+    path = project(folder, entry, up, which=which)
+    return to_document(api.load(path).explore(api.Options(tapes=folder / "tapes"), budget=120, modes=entry.modes))
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in manifest()])
+def test_the_planted_bug_is_found_and_nothing_on_its_twin(tmp_path: Path, world, entry: Planted) -> None:
+    report = explored(tmp_path, entry, world, "bug")
+    schedules = found(report)
+    assert all(planted in schedules for planted in entry.planted), shown(report)
+    for finding in report["findings"]:
+        assert finding["invariant"] == entry.invariant
+        assert finding["prompt"] == entry.prompt
+        assert {at["site"].partition("#")[0] for at in finding["schedule"]} <= entry.sites
+    assert report["exit_code"] == 1
+    twin = explored(tmp_path, entry, world, "twin")
+    assert (twin["exit_code"], twin["findings"]) == (0, []), shown(twin)
+    assert twin["coverage"]["complete"]
+
+
+@pytest.mark.parametrize("name", ["both_down", "gives_up_thrice", "pays_twice"])
+def test_a_case_with_more_faults_shrinks_to_exactly_what_is_planted(tmp_path: Path, world, name: str) -> None:
+    entry = next(each for each in manifest() if each.name == name)
+    work = api.load(project(tmp_path, entry, world))
+    (planted,) = entry.planted
+    extra = {f"tool/{tool}#1=duplicate" for tool in ("search", "backup", "pay")}
+    extra = {line for line in extra if line.partition("=")[0] not in {p.partition("=")[0] for p in planted}}
+    line = " ".join(f"--inject {each}" for each in sorted({*planted, *extra}))
+    case = case_of_line(f"flakestorm run --prompt {entry.prompt} {line}", golden=entry.prompts)
+    smallest = work.shrink(case, api.Options(tapes=tmp_path / "tapes"))
+    assert smallest.case is not None
+    stronger = {atom.line for atom in smallest.case.atoms}
+    assert {line.partition("=")[0] for line in stronger} == {line.partition("=")[0] for line in planted}
+    assert smallest.invariant == entry.invariant
+
+
+def test_every_agent_of_the_corpus_is_in_the_manifest() -> None:
+    modules = {path.stem for path in CORPUS.glob("*.py")} - {"corpus_kit", "corpus_checks"}
+    assert modules == {entry.name for entry in manifest()}

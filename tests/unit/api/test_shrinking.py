@@ -1,0 +1,40 @@
+from pathlib import Path
+
+import pytest
+
+from corpus_support import corpus_world, manifest, project
+from flakestorm import api
+from flakestorm.api.shrinking import case_of_line, case_of_tape, session_of
+from flakestorm.config.replays import ReplaySession
+from flakestorm.errors import Misuse
+from search_support import atoms
+
+ENTRY = next(entry for entry in manifest() if entry.name == "makes_up_a_price")
+
+
+def test_a_case_is_read_from_the_line_that_shows_it() -> None:
+    case = case_of_line("flakestorm run --seed 3 --prompt 1 --inject 'tool/a#1=error:503'", golden=["x", "y"])
+    assert (case.prompt, case.text, case.seed, case.atoms) == (1, None, 3, atoms("a#1=error:503"))
+    assert case_of_line("flakestorm run --input y", golden=["x", "y"]).prompt == 1
+    with pytest.raises(Misuse):
+        case_of_line("flakestorm run --inject nonsense", golden=["x"])
+
+
+def test_from_a_tape_to_a_session(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up))
+        run = work.inject(0, ["tool/search#1=error"], api.Options(tapes=tmp_path / "a")).runs[0]
+        case = case_of_tape(Path(run.tape), golden=ENTRY.prompts)
+        assert (case.atoms, case.prompt) == (atoms("search#1=error"), 0)
+        smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
+    session = session_of(smallest, contract="default")
+    assert ReplaySession.of(session).tool_responses[0].status == 503
+
+
+def test_a_case_that_does_not_fail_says_so(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up, which="twin"))
+        case = case_of_line("flakestorm run --prompt 0 --inject tool/search#1=error", golden=ENTRY.prompts)
+        smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
+    assert smallest.case is None
+    assert "does not fail" in smallest.why

@@ -1,0 +1,84 @@
+import random
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flakestorm.engine.explore import Search
+from search_support import agent, atoms, drive
+
+CALLS = [f"t{n}#1" for n in range(6)]
+
+
+def searched(run, faults=("error", "timeout"), lasting=(), seed: int = 1) -> tuple[Search, int]:
+    search = Search(lambda _: faults, lambda _: lasting, random.Random(seed))
+    _, runs = drive(search.steps(), run)
+    return search, runs
+
+
+def schedules(search: Search) -> set[frozenset]:
+    return {frozenset(found.schedule) for found in search.findings}
+
+
+def test_a_healthy_agent_gets_a_certificate() -> None:
+    search, runs = searched(agent(CALLS))
+    assert not search.findings
+    assert search.finished
+    assert search.coverage.complete
+    assert search.coverage.all_pairs == 6 * 5 // 2 * 4
+    assert runs < 30
+
+
+def test_single_faults_and_pairs_are_found_and_nothing_else() -> None:
+    bugs = [("t1#1=error",), ("t2#1=timeout", "t5#1=error")]
+    search, _ = searched(agent(CALLS, *bugs))
+    assert schedules(search) == {atoms(*bug) for bug in bugs}
+    assert search.coverage.complete
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from([f"{c}={m}" for c in CALLS for m in ("error", "timeout")]), min_size=1, max_size=4),
+    st.integers(0, 99),
+)
+def test_whatever_one_or_two_faults_are_planted_they_are_found(lines: list[str], seed: int) -> None:
+    first, *more = lines
+    bugs = [{first}] + [{a, b} for a, b in pairwise(more) if a.split("=")[0] != b.split("=")[0]]
+    minimal = {frozenset(bug) for bug in bugs if not any(other < bug for other in bugs)}
+    search, _ = searched(agent(CALLS, *bugs), seed=seed)
+    everything = schedules(search) | {frozenset(also) for found in search.findings for also in found.also}
+    assert {atoms(*bug) for bug in minimal} <= everything
+
+
+def test_a_call_that_only_a_fault_leads_to_is_broken_too() -> None:
+    run = agent(["a#1"], ["a#1=error", "b#1=timeout"], after={"a#1=error": "b#1"})
+    search, _ = searched(run)
+    assert schedules(search) == {atoms("a#1=error", "b#1=timeout")}
+
+
+def test_faults_that_last_find_what_takes_three_in_a_row() -> None:
+    retries = {"a#1=error": "a#2", "a#2=error": "a#3"}
+    bug = ("a#1=error", "a#2=error", "a#3=error")
+    search, _ = searched(agent(["a#1"], bug, after=retries), lasting=("error",))
+    assert schedules(search) == {atoms(*bug)}
+
+
+def test_an_agent_that_fails_without_faults_is_not_searched() -> None:
+    search, runs = searched(agent(CALLS, []))
+    assert (runs, search.finished, search.coverage.all_sites) == (2, False, 0)
+
+
+def test_a_pair_is_not_lost_to_a_single_fault_that_is_weaker() -> None:
+    bugs = [("t1#1=error",), ("t1#1=timeout", "t4#1=error")]
+    for seed in range(10):
+        search, _ = searched(agent(CALLS, *bugs), seed=seed)
+        assert schedules(search) == {atoms(*bug) for bug in bugs}
+
+
+def test_a_delay_is_tried_by_itself() -> None:
+    def run(ask):
+        outcome = agent(["a#1", "b#1"], ["a#1=slow"])(ask)
+        return outcome if len(outcome.fired) == 1 else type(outcome)(ask.atoms, outcome.firings, outcome.sites)
+
+    search, _ = searched(run, faults=("slow", "error"))
+    assert schedules(search) == {atoms("a#1=slow")}

@@ -1,0 +1,56 @@
+import random
+
+import pytest
+
+from flakestorm.engine.asking import Asker
+from flakestorm.engine.atoms import Ask, Outcome
+from flakestorm.engine.shrink import Cleared, reduce, shorten, smaller, weaken
+from search_support import BROKEN, agent, atom, atoms, drive
+
+MANY = [f"t{n:02}#1=error" for n in range(24)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("bug", [MANY[3:4], [MANY[2], MANY[20]], [MANY[1], MANY[7], MANY[15]]])
+def test_exactly_what_is_planted_remains(bug: list[str], seed: int) -> None:
+    run = agent([line.partition("=")[0] for line in MANY], bug)
+    asker, whole = Asker(), atoms(*MANY)
+    outcome, runs = drive(reduce(asker, run(Ask(whole)), BROKEN, random.Random(seed)), run)
+    assert outcome.fired == atoms(*bug)
+    assert runs < 60
+
+
+def test_what_was_cleared_is_not_suspected() -> None:
+    cleared = Cleared()
+    cleared.add(atoms("a#1=error", "b#1=error"))
+    alone, both = cleared.suspects(atoms("a#1=error", "b#1=error", "c#1=error"))
+    assert alone == [atom("c#1=error")]
+    assert sorted(map(sorted, both)) == [
+        sorted(atoms("a#1=error", "c#1=error")),
+        sorted(atoms("b#1=error", "c#1=error")),
+    ]
+
+
+def test_the_weakest_mode_at_the_earliest_call_remains() -> None:
+    run = agent(["a#1", "a#2"], ["a#2=timeout"], ["a#1=timeout"], ["a#2=error"])
+    options = smaller(lambda _: ("error", "timeout", "slow"))
+    outcome, _ = drive(weaken(Asker(), run(Ask(atoms("a#2=timeout"))), BROKEN, options), run)
+    assert outcome.fired == atoms("a#2=error")
+
+
+def test_a_delay_is_made_shorter_while_it_still_shows() -> None:
+    assert atom("a#1=slow:1250") in smaller(lambda _: ())(atom("a#1=slow:5000"))
+
+
+def test_an_input_is_cut_down_to_the_words_that_matter() -> None:
+    def run(ask: Ask) -> Outcome:
+        text = ask.text or ""
+        broken = (BROKEN,) if "refund" in text and "twice" in text else ()
+        firings = tuple((each, each.site) for each in ask.atoms)
+        return Outcome(ask.atoms, firings, tuple(each.site for each in ask.atoms), broken, text=ask.text)
+
+    text = "Hello there.\n\nPlease refund my order A-17. Do it twice if you can. Thank you very much."
+    start = Outcome(atoms("a#1=error"), ((atom("a#1=error"), atom("a#1=error").site),), failures=(BROKEN,))
+    outcome, _ = drive(shorten(Asker(), start, BROKEN, text), run)
+    assert outcome.text is not None
+    assert sorted(outcome.text.split()) == ["refund", "twice"]
