@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -233,7 +233,8 @@ def case_of(
     rule, reason, notes = _broken(rules_of(work.config, view), view, breaks, invariant, tape)
     return Case(
         tape, footer.digest, text, None if other == text else other, exchanges, rule, reason, Draws.of(header),
-        tuple(view.ledger.fired), () if run is None else run.canaries, "" if run is None else run.id, tuple(notes), mode,
+        tuple(view.ledger.fired), () if run is None else run.canaries, "" if run is None else run.id, tuple(notes),
+        mode,
     )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def _blaming(case: Case, finding: Finding | None, made: Sequence[Continued], ter
         conclusion=finding.conclusion,
         why=why,
         steps=tuple(_step(case, cause, made) for cause in finding.causes),
-        curve=tuple((p.k, round(p.value, 4), *(round(end, 4) for end in p.interval)) for p in finding.curve),
+        curve=tuple((p.k, round(p.value, 4), round(p.interval[0], 4), round(p.interval[1], 4)) for p in finding.curve),
         counts=tuple((p.k, p.failed, p.judged) for p in finding.curve),
         continuations=len(made),
         unjudged=sum(each.seen.failed is None for each in made),

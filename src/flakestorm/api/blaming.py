@@ -1,7 +1,7 @@
 """Blame: a failed run again and again, each time with more or less of it as recorded, until one step stands out.
 
-The search decides (`engine/blame.py`); here its continuations are made. Each is a run of the real agent, answered by the
-tape up to an event and by the world from there on, and judged by the rule that the recorded run breaks.
+The search decides (`engine/blame.py`); here its continuations are made. Each is a run of the real agent, answered by
+the tape up to an event and by the world from there on, and judged by the rule that the recorded run breaks.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import shlex
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from msgspec.structs import replace as with_
 
 from flakestorm.api.blame_case import Case
 from flakestorm.api.blame_report import report_of
+from flakestorm.api.blame_stages import Watch, at_first, giving_world
 from flakestorm.api.carrying import (
     Work,
     hub_of,
@@ -32,28 +32,21 @@ from flakestorm.boundary.hub import Hub
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import prepare
-from flakestorm.core.call import Call, Reply
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Flow, Interceptor
-from flakestorm.core.site import Site
+from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.blame import Finding, Seen, Terms, Wanted, search
 from flakestorm.engine.events import Finished, Planned, Report
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.runner import Judged, Runner
-from flakestorm.errors import CallFailed, Misuse
+from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
-from flakestorm.tape.fork import Fork
-from flakestorm.tape.model import Exchange
 from flakestorm.tape.player import Player
-from flakestorm.tape.serving import served
 
 __all__ = ["HEALTHY", "Continued", "blame", "pinned_of"]
 
 HEALTHY = "healthy reply"
 """The repair that gives the agent what the world had said before a fault changed it."""
-
-_NO_MODEL = frozenset({401, 403, 404, 407, 429})
 
 
 @dataclass(slots=True)
@@ -110,7 +103,7 @@ class _Blaming:
     made: list[Continued] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     known: dict[int, deque[Continued]] = field(default_factory=dict)
-    _players: dict[str, tuple[Player | None, _Watch]] = field(default_factory=dict)
+    _players: dict[str, tuple[Player | None, Watch]] = field(default_factory=dict)
     _changes: dict[str, Interceptor] = field(default_factory=dict)
     _number: int = 0
 
@@ -192,7 +185,7 @@ class _Blaming:
         exchanges = self.case.exchanges
         calls = max(0, k - self.case.offset)
         ledger.canaries.extend(self.case.canaries)
-        watch = _Watch({(exchange.kind, exchange.name) for exchange in exchanges if exchange.reply.status})
+        watch = Watch({(exchange.kind, exchange.name) for exchange in exchanges if exchange.reply.status})
         drawing = hub.drawing(trial.run)
         if not calls and exchanges and calls < len(exchanges):
             if drawing is not None:
@@ -200,7 +193,7 @@ class _Blaming:
             watch.drawing = drawing
             change = self._changes.get(trial.run)
             self._players[trial.run] = None, watch
-            return [watch.stage if change is None else _first(change, exchanges[0].site, watch.stage)]
+            return [watch.stage if change is None else at_first(change, exchanges[0].site, watch.stage)]
         site = exchanges[calls].site if calls < len(exchanges) else None
         player = self.case.fork.player(site, self._changes.get(trial.run) or watch.stage, then=watch.stage)
         if drawing is not None:
@@ -234,7 +227,7 @@ class _Blaming:
         said = hashlib.sha256(repr((run.output, run.error, sorted(run.calls.items()))).encode()).hexdigest()
         return Continued(k, judged, Seen(failed, said), why, repair)
 
-    def _void(self, k: int, judged: Judged, player: Player | None, watch: _Watch | None) -> str:
+    def _void(self, k: int, judged: Judged, player: Player | None, watch: Watch | None) -> str:
         """Why this run says nothing about its event; empty if it does."""
         if player is not None:
             for played in player.played:
@@ -256,11 +249,11 @@ class _Blaming:
         for cause in finding.causes:
             at = cause.k - 1 - self.case.offset
             exchange = self.case.exchanges[at] if at >= 0 else None
-            left = self.terms.budget - len(self.made) - sum(map(len, self.known.values()))
+            left = self.terms.budget - len(self.made)
             if exchange is None or exchange.world is None or not exchange.world.status or left < self.terms.steady:
                 continue
             times = min(self.terms.confirm, left)
-            await self._continued({cause.k - 1: times}, runner, HEALTHY, _giving(exchange))
+            await self._continued({cause.k - 1: times}, runner, HEALTHY, giving_world(exchange))
 
     def remember(self, report: Report) -> None:
         """Take over the continuations of an earlier command.
@@ -270,7 +263,9 @@ class _Blaming:
         """
         before = report.blame
         if before is None or before.digest != self.case.digest or before.invariant != str(self.case.invariant.id):
-            raise Misuse("the report to resume is not a blame of this run by this rule; run the command without --resume")
+            raise Misuse(
+                "the report to resume is not a blame of this run by this rule; run the command without --resume"
+            )
         verdicts = {cell.run: cell for cell in report.cells}
         for run in report.runs:
             k, repair = pinned_of(run.scenario)
@@ -310,9 +305,7 @@ class _Blaming:
         words = ["flakestorm", "fork", str(self.case.tape), "--at", str(self.case.exchanges[at].site), "--resample"]
         return shlex.join(words)
 
-    def _report(
-        self, finding: Finding | None, seed: int, started_at: str, took_ms: float, interrupted: bool
-    ) -> Report:
+    def _report(self, finding: Finding | None, seed: int, started_at: str, took_ms: float, interrupted: bool) -> Report:
         return report_of(
             self.work, self.case, finding, self.made, self.terms,
             seed=seed, started_at=started_at, took_ms=took_ms, interrupted=interrupted, notes=self._noted(),
@@ -326,64 +319,3 @@ class _Blaming:
                 whys[each.why] = whys.get(each.why, 0) + 1
         for why, count in sorted(whys.items(), key=lambda item: -item[1])[:3]:
             yield f"{count} of {len(self.made)} continuations could not be judged: {why}"
-
-
-class _Watch:
-    """Looks at what the live world says, to tell a world that is not there from one that answers.
-
-    Args:
-        answered: kinds and names of calls that had a reply in the recorded run.
-    """
-
-    def __init__(self, answered: set[tuple[str, str]]) -> None:
-        self._answered = answered
-        self.trouble = ""
-        self.drawing: object = None
-
-    def stage(self, call: Call) -> Flow:
-        """Lets a call pass and notes what becomes of it."""
-        try:
-            reply = yield call
-        except Exception as error:
-            if call.kind == "llm" or (_refused(error) and (call.kind, call.name) in self._answered):
-                said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                self.trouble = f"{_named(call)} could not be reached live: {said}"
-            raise
-        if reply is None:
-            raise AssertionError("a call is answered by a reply")
-        if call.kind == "llm":
-            no_model = reply.status in _NO_MODEL or reply.status >= 500
-            self.trouble = f"there is no live model: {_named(call)} answers with status {reply.status}" if no_model else ""
-        return reply
-
-
-def _refused(error: Exception) -> bool:
-    """Whether nobody was there; in this process it is the client's own exception."""
-    how = error.how if isinstance(error, CallFailed) else f"{type(error).__name__} {error}".lower()
-    return "refused" in how or "connecterror" in how or "getaddrinfo" in how
-
-
-def _named(call: Call) -> str:
-    return str(call.site or f"{call.kind}/{call.name}")
-
-
-def _giving(exchange: Exchange) -> Interceptor:
-    """Answers with what the world had said."""
-    world = exchange.world
-
-    def stage(call: Call) -> Flow:
-        if world is None:
-            raise AssertionError("only an exchange that a fault changed has a world of its own")
-        return served(world, lambda _: [])
-        yield call
-
-    return stage
-
-
-def _first(change: Interceptor, site: Site, then: Interceptor) -> Interceptor:
-    """The change for the call at the first site, and the other stage for all others."""
-
-    def stage(call: Call) -> Flow | Call:
-        return change(call) if call.site == site else then(call)
-
-    return stage

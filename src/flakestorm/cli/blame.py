@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from flakestorm.cli.judge import resume_option
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
@@ -47,13 +49,11 @@ def blame(
 
     Exit code: 0 a step is named, 1 there is none to name, 3 it cannot be told.
     """
-    from flakestorm import api
-    from flakestorm.api.blame_case import agent_of, case_of, failing_run
+    from flakestorm.api.blame_case import agent_of, case_of
     from flakestorm.api.blaming import blame as find
     from flakestorm.cli.forms import ahead
     from flakestorm.cli.judge import how
     from flakestorm.cli.output import place_for, present, results_only, watching
-    from flakestorm.cli.saved import both, report_named, saving, store_folder
     from flakestorm.engine.blame import Terms
     from flakestorm.tape.match import MODES
 
@@ -90,18 +90,29 @@ def _project(options: Globals, report: Report | None) -> Project | None:
 def _meant(name: str, options: Globals) -> tuple[Path, RunResult | None, tuple[str, ...], Report | None]:
     """The tape, and the run of a report that it is of, where it is one."""
     from flakestorm.api.blame_case import failing_run
-    from flakestorm.cli.saved import report_named
 
     if Path(name).is_file() and not _is_report(Path(name)):
         return Path(name), None, (), None
     where, _, of = name.partition("#")
-    if not of and not Path(where).is_file() and where.startswith("r-"):
-        where, of = "latest", where
+    if not of and not Path(where).is_file() and re.fullmatch(r"r-\d{4,}", where):
+        where, of = _newest_with(where, options), where
     if Path(where).is_file() and not _is_report(Path(where)):
         raise Misuse(f"{where} is not a report; give a tape alone, or REPORT#RUN")
     report = report_named(where, options)
     run, breaks = failing_run(report, of)
     return Path(run.tape), run, breaks, report
+
+
+def _newest_with(run: str, options: Globals) -> str:
+    """The id of the newest saved report in which this run fails."""
+    from flakestorm.store.sqlite import Store
+
+    with Store(store_folder(options)) as store:
+        for entry in store.entries():
+            cells = store.document(entry.id).get("cells", [])
+            if any(cell.get("run") == run and cell.get("verdict") == "fail" for cell in cells):
+                return entry.id
+    raise Misuse(f"no saved report has a run {run} that fails; `flakestorm report` lists the reports")
 
 
 def _is_report(path: Path) -> bool:

@@ -7,9 +7,9 @@ measured: at k, the event is answered by its own recorded reply, which is the co
 Looking for the largest jump finds one in noise too. So what was seen while searching only says where to look, and a
 step is blamed by continuations that were made after it was chosen.
 
-The search is a generator: it yields what it wants continued and is sent what came of it, so a simulated world and a real
-agent are asked in the same way. Given the same outcomes it asks the same, so an interrupted search goes on by being told
-again what it knew.
+The search is a generator: it yields what it wants continued and is sent what came of it, so a simulated world and a
+real agent are asked in the same way. Given the same outcomes it asks the same, so an interrupted search goes on by
+being told again what it knew.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class _Searching:
         self._demand(self.known[k], f"with {k} events pinned")
 
     def _confirm(self, k: int) -> Generator[Wanted, Mapping[int, Sequence[Seen]], None]:
-        """Both sides of a jump again, by continuations that had no part in choosing it; twice as many if it is close."""
+        """Both sides of a jump again, by continuations that had no part in choosing it; more if it is close."""
         self.tried.add(k)
         times = self.terms.steady if self.steady else self.terms.confirm
         fresh = {k - 1: _Known(), k: _Known()}
@@ -328,9 +328,7 @@ class _Searching:
         for k in wanted:
             self._keep(k, seen.get(k, ()))
 
-    def _made(
-        self, wanted: Wanted
-    ) -> Generator[Wanted, Mapping[int, Sequence[Seen]], Mapping[int, Sequence[Seen]]]:
+    def _made(self, wanted: Wanted) -> Generator[Wanted, Mapping[int, Sequence[Seen]], Mapping[int, Sequence[Seen]]]:
         """Continuations, as far as the budget goes."""
         if self.spent + sum(wanted.values()) > self.terms.budget:
             raise _Broken(f"the budget of {self.terms.budget} continuations is spent")
@@ -349,7 +347,9 @@ class _Searching:
     def _demand(self, known: _Known, where: str) -> None:
         """Most of what was made must have been judged."""
         if known.judged < 2 or known.unjudged > known.judged:
-            raise _Broken(f"{known.unjudged} of {known.unjudged + known.judged} continuations {where} could not be judged")
+            raise _Broken(
+                f"{known.unjudged} of {known.unjudged + known.judged} continuations {where} could not be judged"
+            )
 
     def _why_none(self) -> str:
         if self.doubted is not None:
@@ -374,6 +374,4 @@ class _Searching:
         curve = tuple(Point(k, known.failed, known.judged) for k, known in sorted(self.known.items()) if known.judged)
         unjudged = sum(known.unjudged for known in self.known.values())
         steady = self.steady and sum(known.judged for known in self.known.values()) > self.terms.first
-        return Finding(
-            conclusion, why, causes, curve, self.spent, unjudged, steady, self.doubted, self._within()
-        )
+        return Finding(conclusion, why, causes, curve, self.spent, unjudged, steady, self.doubted, self._within())

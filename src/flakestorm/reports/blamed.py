@@ -25,7 +25,8 @@ def lines(found: Blaming) -> Iterator[str]:
         yield from _step(step)
     if found.conclusion != "step" and found.within is not None and found.within[1] - found.within[0] > 1:
         after, to = found.within
-        yield f"half of the rise lies between events {after} and {to}: {_place(found, after + 1)} to {_place(found, to)}"
+        first, last = _place(found, after + 1), _place(found, to)
+        yield f"half of the rise lies between events {after} and {to}: {first} to {last}"
     yield _precision(found)
 
 
@@ -63,9 +64,8 @@ def picture(found: Blaming) -> str:
         parts.append(f'<text x="34" y="{float(up(value)) + 4:.1f}" text-anchor="end">{value:g}</text>')
     for step in found.steps:
         left, right = across(step.event.k - 1), across(step.event.k)
-        parts.append(
-            f'<rect class="jump" x="{left}" y="{up(1)}" width="{max(2.0, float(right) - float(left)):.1f}" height="140"/>'
-        )
+        wide = max(2.0, float(right) - float(left))
+        parts.append(f'<rect class="jump" x="{left}" y="{up(1)}" width="{wide:.1f}" height="140"/>')
     for k, _, low, high in found.curve:
         parts.append(f'<line class="interval" x1="{across(k)}" x2="{across(k)}" y1="{up(low)}" y2="{up(high)}"/>')
     points = " ".join(f"{across(k)},{up(value)}" for k, value, _, _ in found.curve)
@@ -73,8 +73,8 @@ def picture(found: Blaming) -> str:
     for (k, value, _, _), (_, failed, judged) in zip(found.curve, found.counts, strict=True):
         title = f"<title>first {k} as recorded: {failed} of {judged} fail</title>"
         parts.append(f'<circle class="point" cx="{across(k)}" cy="{up(value)}" r="3">{title}</circle>')
-    for k in sorted({0, last, *(step.event.k for step in found.steps)}):
-        parts.append(f'<text x="{across(k)}" y="178" text-anchor="middle">{k}</text>')
+    named = sorted({0, last, *(step.event.k for step in found.steps)})
+    parts += [f'<text x="{across(k)}" y="178" text-anchor="middle">{k}</text>' for k in named]
     parts.append('<text x="310" y="195" text-anchor="middle">events as recorded</text></svg>')
     return "".join(parts)
 

@@ -1,10 +1,10 @@
 """Where a rate changes along a line of points, each with so many failures of so many trials.
 
-The line is cut into the few stretches of one rate each that explain the counts best (the segment neighbourhood search of
-I. Auger and C. Lawrence, "Algorithms for the optimal identification of segment neighborhoods", 1989), each cut having to
-earn its place. Where exactly a cut lies is a distribution over all positions, also those that nobody has tried; trying
-its median next is probabilistic bisection (M. Horstein, 1963; R. Waeber, P. Frazier, S. Henderson, 2013): a misleading
-point is outvoted by its neighbours, where plain bisection would go astray for good.
+The line is cut into the few stretches of one rate each that explain the counts best (the segment neighbourhood search
+of I. Auger and C. Lawrence, "Algorithms for the optimal identification of segment neighborhoods", 1989), each cut
+having to earn its place. Where exactly a cut lies is a distribution over all positions, also those that nobody has
+tried; trying its median next is probabilistic bisection (M. Horstein, 1963; R. Waeber, P. Frazier, S. Henderson, 2013):
+a misleading point is outvoted by its neighbours, where plain bisection would go astray for good.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ def _of_tool(exchange: Exchange) -> str:
     document = _json(body)
     if document is _NOTHING:
         kind = (header(reply.headers, "content-type") or "").lower()
-        return "malformed" if "json" in kind or body.lstrip()[:1] in b"{[" else _of_text(body.decode("utf-8", "replace"))
+        return (
+            "malformed" if "json" in kind or body.lstrip()[:1] in b"{[" else _of_text(body.decode("utf-8", "replace"))
+        )
     if isinstance(document, Mapping) and exchange.kind == "mcp":
         return _of_result(document)
     if document in ({}, [], None, ""):
