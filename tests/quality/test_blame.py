@@ -48,7 +48,7 @@ def test_a_deterministic_agent_takes_few_forks(at: int) -> None:
             finding = end.value
     assert [cause.k for cause in finding.causes] == [at]
     assert finding.steady
-    assert finding.spent <= 2 + 16 + 3 * 7 + 2 * 8 + 6
+    assert finding.spent <= 2 + 4 + 3 * 7 + 2 * 6 + 6
 
 
 def test_every_world_is_tried() -> None:

@@ -9,7 +9,6 @@ from corpus_support import Planted, corpus_world, manifest, project
 from flakestorm import api
 from flakestorm.api.blame_case import case_of
 from flakestorm.api.blaming import blame
-from flakestorm.engine.blame import Terms
 from flakestorm.engine.blamed import Blaming
 
 SAME = {"timeout_after_commit": "timeout"}  # the reply does not tell
@@ -20,7 +19,6 @@ CASES = [
     if not any("=slow" in line for line in schedule)  # the tape does not take its time
 ]
 MISSES = 0.1
-QUICK = Terms(first=4, steady=6)  # these worlds are steady
 tried: list[tuple[str, bool, bool]] = []
 
 
@@ -35,7 +33,7 @@ def blamed(folder: Path, entry: Planted, schedule: list[str], up) -> Blaming:
     run = work.inject(entry.prompt, schedule, api.Options(tapes=folder / "tapes")).runs[0]
     case = case_of(work, Path(run.tape), run=run, breaks=[entry.invariant])
     bare = [replace(x, faults=(), world=None, world_body=None) for x in case.exchanges]
-    found = blame(work, replace(case, exchanges=bare), api.Options(tapes=folder / "continued"), QUICK).blame
+    found = blame(work, replace(case, exchanges=bare), api.Options(tapes=folder / "continued")).blame
     assert found is not None
     return found
 

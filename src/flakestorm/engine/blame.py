@@ -55,7 +55,7 @@ class Terms:
     first: int = 16
     probe: int = 8
     confirm: int = 24
-    steady: int = 8
+    steady: int = 6
     systemic: float = 0.8
     attempts: int = 3
     causes: int = 2
@@ -218,7 +218,9 @@ class _Searching:
         yield from self._ask({0: 2})
         start = self.known[0]
         if start.judged:  # else there is no world to be live in
-            yield from self._ask({0: self.terms.first - 2})
+            yield from self._ask({0: 2})
+            if start.failed or not self.steady:  # equal runs that pass are as good as many
+                yield from self._ask({0: self.terms.first - 4})
         self._demand(start, "with nothing pinned")
         low, _ = Point(0, start.failed, start.judged).interval
         if low > self.terms.systemic:

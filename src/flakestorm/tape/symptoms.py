@@ -141,7 +141,7 @@ def _beside(exchange: Exchange, healthy: Sequence[Exchange]) -> str:
         return ""
     mine, theirs = _paths(here), set.intersection(*(_paths(other) for other in others))
     if theirs - mine:
-        return "drop_fields" if mine and mine <= theirs | {""} else "malicious_response"
+        return "drop_fields" if mine != {""} and mine <= theirs else "malicious_response"
     length, longest = len(orjson.dumps(here)), max(len(orjson.dumps(other)) for other in others)
     return "indirect_injection" if length > _MUCH_LONGER * longest + 40 else "wrong_value"
 
