@@ -71,7 +71,7 @@ class Tally:
     """What became of many searches.
 
     Args:
-        trials: how many; right: what is blamed is exactly what caused it; near: at least one cause was named and no other.
+        trials: how many; right: what is blamed is exactly what caused it; near: a cause was named, and nothing else.
         blamed: steps that were blamed without having caused anything, over all trials.
         named: trials in which a step was named.
         spent, most: continuations, of all trials and of the worst.

@@ -13,6 +13,7 @@ ROWS = {
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["flakestorm, injections", "flakestorm, personal data"],
 }
 

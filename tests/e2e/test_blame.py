@@ -185,6 +185,18 @@ def test_misuse_says_what_to_do(tmp_path: Path, live: Live) -> None:
         assert said in done.err
 
 
+def test_the_guide_shows_what_there_is(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "blame.md").read_text()
+    shown = [line[2:].split() for line in page.splitlines() if line.startswith("$ flakestorm blame ")]
+    assert len(shown) == 3
+    for words in shown:
+        done = flakestorm(tmp_path, *words[1:])
+        assert done.code == 2
+        assert "no such" in done.err or "saved" in done.err or "no store" in done.err
+    helped = flakestorm(tmp_path, "blame", "--help").out
+    assert all(option in helped for option in ("--budget", "--invariant", "--healthy-input", "--resume"))
+
+
 def test_the_page_draws_the_curve_and_the_store_keeps_it(tmp_path: Path, live: Live) -> None:
     project(tmp_path, live, 3)
     recorded(tmp_path, live, 1)

@@ -1,8 +1,8 @@
-"""The search for the step, in synthetic worlds whose causes are known. `python -m bench blame` makes many more trials."""
+"""The search for the step, in synthetic worlds whose causes are known; `python -m bench blame` makes more."""
 
 import pytest
-
 from bench.blame_worlds import STEPS, WORLDS, World, play, tally
+
 from flakestorm.core.choices import Choices
 from flakestorm.engine.blame import Seen, Terms, search
 

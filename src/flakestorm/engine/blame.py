@@ -18,15 +18,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from flakestorm.engine.blamed import Conclusion
+from flakestorm.engine.blamed import BUDGET, Conclusion
 from flakestorm.stats.changes import Change, Count, changes
 from flakestorm.stats.difference import Difference, agresti_caffo
 from flakestorm.stats.intervals import wilson
 
-__all__ = ["BUDGET", "Cause", "Finding", "Point", "Search", "Seen", "Terms", "Wanted", "search"]
-
-BUDGET = 450
-"""How many continuations are made at most, unless something else is asked for."""
+__all__ = ["Cause", "Finding", "Point", "Search", "Seen", "Terms", "Wanted", "search"]
 
 SURE = 0.8
 """How likely a place must be before it is put to the test; the test itself is fresh, so this only saves work."""

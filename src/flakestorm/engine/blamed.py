@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["BlamedEvent", "BlamedStep", "Blaming", "Conclusion", "Counted", "EventKind", "Jump", "Repair"]
+__all__ = ["BUDGET", "BlamedEvent", "BlamedStep", "Blaming", "Conclusion", "Counted", "EventKind", "Jump", "Repair"]
 
 Conclusion = Literal["step", "no_single_step", "systemic", "cannot_tell"]
+
+BUDGET = 450
+"""How many continuations are made at most, unless something else is asked for."""
 
 EventKind = Literal["fault", "tool", "model", "input"]
 

@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 
 from flakestorm.api.blame_stages import Watch, at_first, giving_world
@@ -19,10 +21,8 @@ def watched(call: Call, reply: Reply | Exception) -> str:
             raise reply
         return reply
 
-    try:
+    with suppress(CallFailed, OSError):
         drive(watch.stage(call), send=send, sleep=lambda _: None)
-    except (CallFailed, OSError):
-        pass
     return watch.trouble
 
 

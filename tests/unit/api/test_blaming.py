@@ -36,6 +36,16 @@ def test_a_report_comes_back_and_is_gone_on_from(tmp_path: Path) -> None:
             blame(work, other, api.Options(tapes=tmp_path / "d", resume=replace(report, blame=None)))
 
 
+def test_from_python(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up))
+        run = work.inject(0, ["tool/price#2=error"], api.Options(tapes=tmp_path / "a")).runs[0]
+        found = work.blame(run.tape, budget=60, options=api.Options(tapes=tmp_path / "b")).blame
+        assert found is not None
+        assert found.named is not None
+        assert (found.named.event.site, found.named.event.kind) == ("tool/price#2", "fault")
+
+
 def test_a_scenario_says_what_is_pinned() -> None:
     assert pinned_of("first 12 recorded") == (12, "")
     assert pinned_of("first 3 recorded healthy reply") == (3, "healthy reply")

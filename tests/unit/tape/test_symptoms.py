@@ -18,7 +18,11 @@ def tool(body: Any = None, *, raw: bytes | None = None, status: int = 200, ms: f
 
 def model(text: str = "fine", finish: str = "stop", calls: Any = None, status: int = 200, **reply: Any) -> Exchange:
     message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
-    body = {"id": "x", "object": "chat.completion", "choices": [{"index": 0, "finish_reason": finish, "message": message}]}
+    body = {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+    }
     said = Recorded(status, JSON, "", [json.dumps(body).encode()], **reply)
     return Exchange(Site("llm", "gpt-4o", 1), wire="openai_chat", reply=said)
 
