@@ -1,4 +1,4 @@
-"""tracefork's own ranking of steps, told what happens in the same synthetic worlds; run by its own environment's Python.
+"""tracefork's own ranking of steps, told what happens in the same worlds; run by its own environment's Python.
 
 Its engine, its test and its correction are its own; what stands in for an agent says whether a fork flips the outcome.
 Reads `[[curve, seed], ...]` on standard input and prints, for each, the steps it holds responsible (from 1), its first

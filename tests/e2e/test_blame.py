@@ -168,6 +168,11 @@ def test_a_replay_that_does_not_fail_again_is_said(tmp_path: Path, live: Live) -
     done = blamed(tmp_path, "failed.tape")
     assert done.code == 3
     assert "0 of 2 replays" in done.out
+    (tmp_path / "chat.py").write_text("def answer(text):\n    return 'WRONG'\n")
+    done = blamed(tmp_path, "failed.tape")
+    assert done.code == 3
+    assert done.report is not None
+    assert "no call of it crossed the boundary" in done.report["blame"]["why"]
 
 
 def test_misuse_says_what_to_do(tmp_path: Path, live: Live) -> None:

@@ -229,6 +229,8 @@ class _Blaming:
 
     def _void(self, k: int, judged: Judged, player: Player | None, watch: Watch | None) -> str:
         """Why this run says nothing about its event; empty if it does."""
+        if player is None and k > self.case.offset:
+            return "no call of it crossed the boundary, so nothing could be as recorded"
         if player is not None:
             for played in player.played:
                 if played.match.outcome in ("diverged", "extra"):

@@ -45,7 +45,8 @@ def blame(
     flakestorm blame latest#r-0007 --invariant admits-outage
 
     The agent runs again and again: the tape answers up to an event, the real world from there on. RUN is a JSON report,
-    or what the store knows it by, and the run's id (needed where more than one fails).
+    or what the store knows it by, and the run's id (needed where more than one fails). Look at a stranger's tape first
+    (`flakestorm tapes show`): it may name any command.
 
     Exit code: 0 a step is named, 1 there is none to name, 3 it cannot be told.
     """
