@@ -119,7 +119,7 @@ class _Blaming:
             try:
                 async with runner_of(
                     self.work, (), [self.case.invariant], self.options, seed, world, hub,
-                    lambda trial, ledger: self._within(trial, ledger, hub),
+                    lambda trial, _: self._within(trial, hub),
                 ) as runner:  # fmt: skip
                     runner.reproduce = lambda trial, _, __: self._again(trial)
                     runner.budget, runner.viewed = None, self._viewed
@@ -179,12 +179,11 @@ class _Blaming:
         rule = with_(self.case.invariant, when="always")
         return Trial(f"b-{self._number:04d}", Scenario(name=name), 0, text, self._number, (rule,))
 
-    def _within(self, trial: Trial, ledger: Ledger, hub: Hub) -> Sequence[Interceptor]:
+    def _within(self, trial: Trial, hub: Hub) -> Sequence[Interceptor]:
         """What answers this run: the tape, and from the event on the world, which is watched."""
         k, _ = pinned_of(trial.scenario.name)
         exchanges = self.case.exchanges
         calls = max(0, k - self.case.offset)
-        ledger.canaries.extend(self.case.canaries)
         watch = Watch({(exchange.kind, exchange.name) for exchange in exchanges if exchange.reply.status})
         drawing = hub.drawing(trial.run)
         if not calls and exchanges and calls < len(exchanges):
