@@ -23,6 +23,7 @@ from flakestorm.config.load import located
 from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.config.problems import Path as Place
 from flakestorm.contracts.matrix import prepare
+from flakestorm.engine.blamed import BUDGET
 from flakestorm.engine.events import Report
 from flakestorm.engine.plan import BASELINE, Plan, make_plan
 from flakestorm.engine.score import Gate
@@ -276,6 +277,36 @@ class Project:
             budget=budget or BUDGET,
             shorter=shorter,
         )
+
+    def blame(
+        self,
+        tape: str | Path,
+        *,
+        invariant: str | None = None,
+        healthy_input: str | None = None,
+        budget: int = BUDGET,
+        options: Options | None = None,
+    ) -> Report:
+        """Which step made a recorded run fail: `Report.blame`.
+
+        Args:
+            tape: the run.
+            invariant: the rule to go by; the most severe that the run breaks when None.
+            healthy_input: what the agent should have been given.
+            budget: the most continuations.
+            options: how.
+
+        Raises:
+            Misuse: the run breaks no rule, or there is none.
+            TapeDamaged: the tape was edited, cut short or added to.
+        """
+        from flakestorm.api.blame_case import agent_of, case_of  # few blame
+        from flakestorm.api.blaming import blame
+        from flakestorm.engine.blame import Terms
+
+        work = agent_of(self, Path(tape))
+        case = case_of(work, Path(tape), invariant=invariant, healthy=healthy_input)
+        return blame(work, case, options or Options(), Terms(budget=budget))
 
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""

@@ -16,10 +16,10 @@ from importlib import import_module
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.errors import FlakestormError, Misuse, WorldFailed
+from flakestorm.errors import FlakestormError, WorldFailed
 from flakestorm.version import __version__
 
-__all__ = ["COMMANDS", "LATER", "cli", "main"]
+__all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup:init", "Write a commented starter config."),
@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shrink": ("shrink:shrink", "Reduce a failing case to its smallest form."),
     "ci": ("ci:ci", "Run every configured phase and judge the whole: may this build ship?"),
     "compare": ("compare:compare", "Compare two versions of the agent in pairs: is HEAD worse than BASE?"),
+    "blame": ("blame:blame", "Find the step that made a recorded run fail, or say that it was no single one."),
     "doctor": ("doctor:doctor", "Record one run, replay it, and list what differs with its likely source."),
     "record": ("record:record", "Run a program or the configured agent, and record its calls on a tape."),
     "verify-tape": ("verify_tape:verify_tape", "Replay a tape and prove that the agent does the same again."),
@@ -57,9 +58,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-LATER = frozenset({"blame"})
-"""Commands of the full command line that this version does not have."""
-
 GC_OBJECTS = 50_000
 """How many more objects there must be before the collector looks at the young ones; Python's own default is 700."""
 
@@ -80,10 +78,6 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in LATER - COMMANDS.keys():
-            raise Misuse(
-                f"the command '{args[0]}' is not available in this version; `flakestorm --help` lists those that are"
-            )
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

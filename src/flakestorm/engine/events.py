@@ -14,6 +14,7 @@ from typing import Literal
 from flakestorm.config.model import Severity
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
+from flakestorm.engine.blamed import Blaming
 
 __all__ = [
     "CellResult",
@@ -301,6 +302,7 @@ class Report:
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
         findings, coverage: of a search, what it found and how much it covered.
+        blame: of `blame`, which step it was.
     """
 
     command: str
@@ -327,6 +329,7 @@ class Report:
     saved: int = 0
     findings: tuple[Finding, ...] = ()
     coverage: CoverageResult | None = None
+    blame: Blaming | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from msgspec.json import decode
 
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
+from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult
 from flakestorm.engine.repeats import reliability
 from flakestorm.errors import Misuse
@@ -67,6 +68,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "stopped": report.stopped,
         "saved": report.saved,
         **_reliability(report),
+        **({} if report.blame is None else {"blame": _blame(report.blame, base)}),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
         **_search(report),
     }
@@ -121,6 +123,7 @@ def from_document(document: Mapping[str, Any], *, base: Path | str | None = None
 
     return replace(
         report,
+        blame=None if report.blame is None else replace(report.blame, tape=whole(report.blame.tape)),
         runs=tuple(replace(run, tape=whole(run.tape)) for run in report.runs),
         phases=tuple(replace(p, report=whole(p.report), page=whole(p.page)) for p in report.phases),
     )
@@ -173,11 +176,26 @@ def _cell(cell: CellResult) -> dict[str, Any]:
 
 def _reliability(report: Report) -> dict[str, Any]:
     """What repeated trials say; worked out from the cells, so reading it back is not needed."""
-    found = reliability(report.cells, saved=report.saved)
+    found = None if report.blame else reliability(report.cells, saved=report.saved)
     if found is None:
         return {}
     flakes = None if found.flakes is None else asdict(found.flakes)
     return {"reliability": {"pass_k": [asdict(each) for each in found.pass_k], "flakes": flakes}}
+
+
+def _blame(found: Blaming, base: Path | str | None) -> dict[str, Any]:
+    """The step first, in a few keys; then all there is to know."""
+    named = found.named
+    return {
+        "conclusion": found.conclusion,
+        "site": None if named is None else named.event.site,
+        "kind": None if named is None else named.event.kind,
+        "jump": None if named is None else asdict(named.jump),
+        "continuations": found.continuations,
+        "curve": [list(point) for point in found.curve],
+        **{key: value for key, value in asdict(found).items() if key not in ("conclusion", "continuations", "curve")},
+        "tape": below(found.tape, base),
+    }
 
 
 def _phase(phase: PhaseResult, base: Path | str | None) -> dict[str, Any]:
@@ -230,6 +248,8 @@ def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its runs in the dataclass's own shape; anything odd is left for the reader to refuse."""
     if document.get("command") != "explore":  # what others call so is theirs
         document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
+    if document.get("command") != "blame":
+        document = {key: value for key, value in document.items() if key != "blame"}
     runs = document.get("runs")
     if not isinstance(runs, list):
         return dict(document)

@@ -26,6 +26,7 @@ from markupsafe import Markup
 
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
 from flakestorm.reports.actions import next_step
+from flakestorm.reports.blamed import TITLE, lines, picture
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
@@ -78,11 +79,13 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         .get_template("report.html.j2")
         .render(
             report=report,
-            repeats=list(repeats_lines(report)),
+            repeats=[] if report.blame else list(repeats_lines(report)),
+            blamed=None if report.blame is None else list(lines(report.blame)),
+            curve=Markup("" if report.blame is None else picture(report.blame)),  # noqa: S704 - numbers and our own words
             grid=grid,
             broken=_broken(grid, report),
             broken_listed=BROKEN_LISTED,
-            title=_TITLE[report.verdict],
+            title=_TITLE[report.verdict] if report.blame is None else TITLE[report.blame.conclusion].capitalize(),
             policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
             "base-uri 'none'; form-action 'none'",
             style=Markup(style),  # noqa: S704 - our own file

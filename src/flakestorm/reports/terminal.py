@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from flakestorm.core.ledger import Firing
+from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import (
     CellResult,
     Event,
@@ -27,6 +28,7 @@ from flakestorm.engine.events import (
     RunFinished,
     RunResult,
 )
+from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
 from flakestorm.reports.repeats import repeats_lines
@@ -89,15 +91,10 @@ def text(
     """What `summary` prints, for a terminal of that many columns."""
     page = _Page(width=max(width, 20), color=color, ascii_only=ascii_only)
     _verdict(page, report)
-    _scores(page, report)
-    _repeats(page, report)
-    if report.coverage is not None:
-        _found(page, report)
+    if report.blame is not None:
+        _blame(page, report.blame)
     else:
-        _map(page, grid_of(report))
-    _tallies(page, report)
-    if report.coverage is None or not report.findings:
-        _broken(page, report, limit)
+        _body(page, report, limit)
     for note in report.notes:
         first, *more = _note(note)
         page.say("yellow", first)
@@ -127,12 +124,36 @@ class _Page(Canvas):
 
 def _verdict(page: _Page, report: Report) -> None:
     mark = MARK[report.verdict]
-    page.say(STYLE[mark], f"{page.symbols[mark]} {report.verdict.upper()}  {one_line(report.headline, 1000)}")
+    title = report.verdict.upper() if report.blame is None else blamed.TITLE[report.blame.conclusion]
+    page.say(STYLE[mark], f"{page.symbols[mark]} {title}  {one_line(report.headline, 1000)}")
     facts = [counted(len(report.runs), "run"), f"{report.duration_ms / 1000:.1f} s", f"seed {report.seed}"]
     if report.interrupted:
         facts.append("interrupted: only what had finished is shown")
     separator = ", " if page.ascii_only else " · "
     page.say("bright_black", f"{one_line(report.command, 80)}: {separator.join(facts)}")
+
+
+def _body(page: _Page, report: Report, limit: int) -> None:
+    _scores(page, report)
+    _repeats(page, report)
+    if report.coverage is not None:
+        _found(page, report)
+    else:
+        _map(page, grid_of(report))
+    _tallies(page, report)
+    if report.coverage is None or not report.findings:
+        _broken(page, report, limit)
+
+
+def _blame(page: _Page, found: Blaming) -> None:
+    """Which step it was, and the curve."""
+    page.gap()
+    for line in blamed.lines(found):
+        page.say("", line.lstrip(), indent=len(line) - len(line.lstrip()))
+    page.gap()
+    for line in blamed.curve_lines(found, ascii_only=page.ascii_only):
+        page.say("", line)
+    page.gap()
 
 
 def _scores(page: _Page, report: Report) -> None:

@@ -4,7 +4,7 @@ from importlib import import_module
 import click
 import pytest
 
-from flakestorm.cli.main import COMMANDS, LATER, cli
+from flakestorm.cli.main import COMMANDS, cli
 from flakestorm.errors import AgentUnreachable, ConfigError
 from unit_cli import run
 
@@ -78,13 +78,6 @@ def test_every_outcome_has_its_exit_code(monkeypatch, capsys, error, code, words
     monkeypatch.setattr(cli, "main", fail)
     assert run("profiles") == code
     assert words in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", sorted(LATER))
-def test_a_command_of_a_later_version_says_so(capsys, name) -> None:
-    assert name not in COMMANDS
-    assert run(name, "--whatever") == 2
-    assert f"'{name}' is not available in this version" in capsys.readouterr().err
 
 
 def test_errors_obey_no_escape_sequence(monkeypatch, capsys) -> None:
