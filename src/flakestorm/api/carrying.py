@@ -22,6 +22,7 @@ from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
+from flakestorm.core.conversation import turns_of
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
@@ -347,13 +348,13 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
     golden = work.config.golden_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
     mutation = trial.mutation
-    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()
+    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()  # as a conversation never is
     if mutation is not None and mutation.number and (mutation.change or unwieldy):
         words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
     elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
         words += ["--prompt", str(trial.prompt)]
     else:
-        words += ["--input", trial.text]
+        words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]
     for firing in sorted(ledger.fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
         words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
     return shlex.join(words)

@@ -69,15 +69,15 @@ class _Told:
     @classmethod
     def of(cls, run: RunView) -> _Told:
         told = cls()
-        texts = [run.input]
-        for exchange in run.exchanges:
+        texts = [turn.input for turn in run.turns] or [run.input]
+        for exchange in (*run.before, *run.exchanges):
             if exchange.kind in ("agent", "draw"):
                 continue
             heard = _heard(exchange)
             texts += heard or ()
             if heard is None:
                 told.blind = f"what {exchange.site} said cannot be read"
-        if len(run.exchanges) == 0:
+        if not run.exchanges and not run.before:
             told.blind = "nothing crossed the boundary"
         unique = list(dict.fromkeys(texts))  # agents send the conversation again with every request
         told.text = "\n".join(unique).lower()

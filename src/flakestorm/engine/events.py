@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from flakestorm.config.model import Severity
+from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
 
@@ -123,6 +124,7 @@ class RunResult:
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
         tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
         mutation: where the input is no golden prompt as it stands in the config, how it came about.
+        turns: of a conversation, its turns; `input` has them all, `output` is the last answer.
     """
 
     id: str
@@ -147,6 +149,7 @@ class RunResult:
     tokens: int | None = None
     cost: float | None = None
     mutation: MutationInfo | None = None
+    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

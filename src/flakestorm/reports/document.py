@@ -184,6 +184,7 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         "prompt": run.prompt,
         "trial": run.trial,
         "input": run.input,
+        **({"turns": [asdict(turn) for turn in run.turns]} if run.turns else {}),
         **({} if run.mutation is None else {"mutation": asdict(run.mutation)}),
         "output": run.output,
         "error": run.error,

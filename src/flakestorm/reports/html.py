@@ -137,6 +137,9 @@ def _run(run: RunResult, timeline: dict[str, Any] | None, base: Path | str | Non
         "prompt": run.prompt,
         "trial": run.trial,
         "input": excerpt(run.input, OUTPUT_CHARS),
+        "turns": [
+            [excerpt(turn.input, OUTPUT_CHARS), excerpt(turn.error or turn.output, OUTPUT_CHARS)] for turn in run.turns
+        ],
         "mutation": mutated(run.mutation),
         "output": excerpt(run.output, OUTPUT_CHARS),
         "error": None if run.error is None else excerpt(run.error, OUTPUT_CHARS),

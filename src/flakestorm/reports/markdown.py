@@ -122,7 +122,10 @@ def _cell(cell: CellResult, run: RunResult | None) -> Iterator[str]:
         return
     said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
     mutation = f"<br>mutation: {_safe(mutated(run.mutation))}" if run.mutation else ""
-    yield f"input: {_safe(one_line(run.input, 160))}{mutation}<br>{_safe(said)}"
+    turns = "".join(
+        f"<br>turn {at}: {_safe(one_line(t.error or t.output, 160))}" for at, t in enumerate(run.turns[:-1], 1)
+    )
+    yield f"input: {_safe(one_line(run.input, 160))}{mutation}{turns}<br>{_safe(said)}"
     if run.reproduce:
         yield _fenced(unbroken(run.reproduce))
 

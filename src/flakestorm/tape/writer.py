@@ -14,13 +14,14 @@ import io
 import os
 import stat
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from flakestorm.core.call import Call, Reply, Tap, header
+from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
@@ -133,13 +134,16 @@ class Recorder:
         at.world = _unheard()
         return _World(call, at, at.world)
 
-    def close(self, *, output: str = "", error: str | None = None, stdin: bytes | None = None) -> None:
+    def close(
+        self, *, output: str = "", error: str | None = None, stdin: bytes | None = None, turns: Sequence[Turn] = ()
+    ) -> None:
         """The run is over: exchanges still open are ended as `client left`, and the footer is written.
 
         Args:
             output: the agent's output.
             error: why there is none, or None.
             stdin: of a recorded command, what it was given to read.
+            turns: of a conversation, its turns.
 
         Raises:
             TapeError: the file could not be written to its end; what is in it stays readable.
@@ -153,8 +157,9 @@ class Recorder:
                 self.ended(at)
             self._digest = digest(self._all, output) if self._said is None else self._said.total(output)
             if self._file is not None:
-                read = {} if stdin is None else {"stdin": body_value(stdin)}
-                self._file.append({"output": output, "error": error, "digest": self._digest, **read})
+                more: dict[str, Any] = {} if stdin is None else {"stdin": body_value(stdin)}
+                more |= {"turns": [asdict(turn) for turn in turns]} if turns else {}
+                self._file.append({"output": output, "error": error, "digest": self._digest, **more})
                 self._file.close()
 
     def ended(self, at: _Open) -> None:

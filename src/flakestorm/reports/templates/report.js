@@ -112,6 +112,7 @@
     return make("div", { className: "body" }, make("div", null, verdict, also),
       block("Prompt", run.input),
       run.mutation ? block("Mutation", run.mutation) : "",
+      ...run.turns.slice(0, -1).flatMap(([asked, said], at) => [block("Turn " + (at + 1), asked), block("Said", said || "(empty)")]),
       run.error === null ? block("Output", run.output || "(empty)") : block("Error", run.error, "bad"),
       make("dl", { className: "pairs" },
         make("dt", { textContent: "Faults planned" }), make("dd", { textContent: String(run.planned) }),
