@@ -86,10 +86,13 @@ def test_a_conversation_is_one_run_that_is_judged_turn_by_turn(tmp_path: Path) -
     assert done.report is not None
     found = cells(done.report)
     assert found["knows"][0] == "pass"
-    assert found["greets"][0] == "pass" and found["greets"][1].startswith("turn 1 of 3: ")
-    assert found["greets-late"][0] == "fail" and found["greets-late"][1].startswith("turn 3 of 3: ")
+    assert found["greets"][0] == "pass"
+    assert found["greets"][1].startswith("turn 1 of 3: ")
+    assert found["greets-late"][0] == "fail"
+    assert found["greets-late"][1].startswith("turn 3 of 3: ")
     assert found["speaks"] == ("pass", "every turn: the output is not empty")
-    assert found["greets-always"][0] == "fail" and found["greets-always"][1].startswith("turn 3 of 3: ")
+    assert found["greets-always"][0] == "fail"
+    assert found["greets-always"][1].startswith("turn 3 of 3: ")
     (run,) = done.report["runs"]
     assert run["input"] == "[1] my name is Bob\n[2] it rains\n[3] who am I?"
     assert [turn["input"] for turn in run["turns"]] == TALK
@@ -191,7 +194,8 @@ def test_a_turn_that_no_prompt_has_is_refused(tmp_path: Path) -> None:
     write_config(tmp_path, agent=bot(tmp_path), golden_prompts=["hello", TALK], invariants=rules)
     done = flakestorm(tmp_path, "run")
     assert done.code == 2
-    assert "invariants[0].turn" in done.err and "3 turns" in done.err
+    assert "invariants[0].turn" in done.err
+    assert "3 turns" in done.err
 
 
 def test_conversations_are_mutated_and_a_failing_one_can_be_run_again(tmp_path: Path) -> None:
