@@ -1,6 +1,8 @@
 """Golden prompts of several turns, as users have them: asked in order, in one run, judged turn by turn."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +239,106 @@ def test_a_failing_conversation_is_exported_and_replayed(tmp_path: Path) -> None
     assert replayed.code == 1, replayed.out + replayed.err
     assert replayed.report is not None
     assert [turn["output"] for turn in replayed.report["runs"][0]["turns"]] == ["Hello Bob", "Hello Bob", "You are Bob"]
+
+
+SEARCHER = """
+import httpx
+
+def agent(prompt, history=()):
+    reply = httpx.get(f"{URL}/search", params={{"q": prompt, "turn": len(history) // 2}})
+    return f"found {{reply.text}}" if reply.status_code == 200 else "search is unavailable"
+"""
+
+
+def searching(folder: Path, url: str) -> dict[str, Any]:
+    (folder / "turns_searcher.py").write_text(SEARCHER.replace("{{", "{").replace("}}", "}").replace("{URL}", url))
+    return {"type": "python", "endpoint": "turns_searcher:agent"}
+
+
+def test_a_fault_in_a_later_turn_is_judged_there(tmp_path: Path) -> None:
+    with Upstream() as up:
+        up.reply("/search", document({"hits": 3}))
+        rules = [
+            {"id": "finds", "type": "contains", "value": "found", "turn": 1, "when": "any_chaos_active"},
+            {"id": "admits", "type": "contains", "value": "unavailable", "turn": 2, "when": "any_chaos_active"},
+            {"id": "asks-once", "type": "max_calls", "kind": "tool", "limit": 1, "turn": "every"},
+            {"id": "asks-twice", "type": "max_calls", "kind": "tool", "limit": 1},
+        ]
+        down = {"name": "down later", "tool_faults": [{"tool": "search", "mode": "error", "calls": [2]}]}
+        write_config(
+            tmp_path, agent=searching(tmp_path, up.url), golden_prompts=[["a", "b"]],
+            contract={"name": "c", "invariants": rules, "chaos_matrix": [{"name": "calm"}, down]},
+            boundary={"tools": {"search": "*/search*"}},
+        )  # fmt: skip
+        done = flakestorm(tmp_path, "contract", "run", report=True)
+        assert done.report is not None, done.err
+        found = {i: done.cell("down later", i)["verdict"] for i in ("finds", "admits", "asks-once", "asks-twice")}
+        assert found == {"finds": "inconclusive", "admits": "pass", "asks-once": "pass", "asks-twice": "fail"}
+        assert [turn["calls"] for turn in done.run("down later")["turns"]] == [1, 1]
+
+
+def test_a_recorded_conversation_is_verified_turn_by_turn(tmp_path: Path) -> None:
+    with Upstream() as up:
+        up.reply("/search", document({"hits": 3}))
+        write_config(tmp_path, agent=searching(tmp_path, up.url))
+        recorded = flakestorm(tmp_path, "record", "-o", "talk.tape", "--input", "a", "--input", "b")
+        assert recorded.code == 0, recorded.err
+        asked = len(up.requests)
+        assert asked == 2
+        verified = flakestorm(tmp_path, "verify-tape", "talk.tape")
+        assert verified.code == 0, verified.out + verified.err
+        assert len(up.requests) == asked
+
+
+def test_an_interrupted_run_of_conversations_goes_on(tmp_path: Path) -> None:
+    """What was made is judged again from the report and its tape, turn by turn, and gives the same verdicts."""
+    rules = [{"id": "greets", "type": "contains", "value": "Hello Bob", "turn": 1}, {"type": "max_calls", "limit": 0}]
+    contract = {"name": "c", "invariants": rules, "chaos_matrix": [{"name": "calm"}]}
+    write_config(tmp_path, agent=bot(tmp_path), golden_prompts=[TALK, [*TALK, "bye"]], contract=contract)
+    done = flakestorm(tmp_path, "contract", "run", "--seed", "1", report=True)
+    assert done.report is not None
+    cut = {**done.report, "runs": done.report["runs"][:1], "cells": [], "interrupted": True}
+    (tmp_path / "out" / "cut.json").write_text(json.dumps(cut))
+    again = flakestorm(tmp_path, "contract", "run", "--resume", "out/cut.json", report=True)
+    assert again.report is not None, again.err
+    kept = ("invariant", "prompt", "verdict", "reason")
+    assert [[c[k] for k in kept] for c in again.report["cells"]] == [[c[k] for k in kept] for c in done.report["cells"]]
+
+
+CHAT = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+NAMES = {}
+
+class Chat(BaseHTTPRequestHandler):
+    def do_POST(self):
+        data = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        who, text = data["session_id"], data["input"]
+        if text.startswith("My name is "):
+            NAMES[who] = text[11:].split(".")[0]
+        body = json.dumps({"output": f"I am here, {NAMES.get(who, 'stranger')}."}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Chat).serve_forever()
+"""
+
+
+def test_what_the_page_shows_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "conversations.md").read_text()
+    (config,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (console,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "chat.py").write_text(CHAT)
+    (tmp_path / "flakestorm.yaml").write_text(config)
+    for line in console.splitlines():
+        words = shlex.split(line.removeprefix("$ "))[1:]
+        done = flakestorm(tmp_path, *words, "--concurrency", "2", report=True)
+        assert done.report is not None, done.err
+        verdicts = {(cell["invariant"], cell["verdict"]) for cell in done.report["cells"] if cell["prompt"] == 1}
+        assert ("answers", "fail") not in verdicts
+        assert "--input" in words or ("remembers", "pass") in verdicts

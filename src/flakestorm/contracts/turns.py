@@ -28,8 +28,12 @@ def each_turn(spec: Invariant, run: RunView, judge: Judge) -> Verdict | None:
         run: the whole conversation, or a run of one turn.
         judge: judges one turn, seen as a run.
     """
-    found = [(at, judge(spec, view)) for at, view in _views(spec, run)]
-    said = [(at, verdict) for at, verdict in found if verdict is not None]
+    views = _views(spec, run)
+    found = [(at, verdict, view) for at, view in views if (verdict := judge(spec, view)) is not None]
+    said = [
+        (at, verdict) for at, verdict, view in found if not (_early(view, run) and verdict.outcome == "inconclusive")
+    ]
+    said = said or [(at, verdict) for at, verdict, _ in found]
     if not said:
         return None
     at, worst = min(said, key=lambda each: _WORST.index(each[1].outcome))
@@ -56,6 +60,11 @@ def _views(spec: Invariant, run: RunView) -> list[tuple[int, RunView]]:
         str(spec.turn), [at for at, turn in enumerate(run.turns) if turn.number == spec.turn]
     )
     return [(at, _as_run(run, at)) for at in chosen]
+
+
+def _early(view: RunView, run: RunView) -> bool:
+    """Whether this turn was over before any of the run's faults fired; of several turns, a later one can tell more."""
+    return bool(run.ledger.fired) and not view.ledger.fired
 
 
 def _as_run(run: RunView, at: int) -> RunView:
