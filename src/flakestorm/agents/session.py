@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 from flakestorm.agents.client import Response
 from flakestorm.agents.request import Request
 from flakestorm.config.agents import Session
 from flakestorm.core.call import Headers, header
+from flakestorm.core.choices import entropy_uuid
 from flakestorm.errors import ConfigError
 from flakestorm.wire.encoding import decode_body
 
@@ -52,7 +52,7 @@ class SessionId:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._asked = False
-        self._id: Any = str(uuid4()) if session.begins else None
+        self._id: Any = entropy_uuid() if session.begins else None
 
     @property
     def missing(self) -> str:

@@ -316,6 +316,12 @@ def _would_run(work: Work, plan: Plan, seed: int) -> Report:
     planned = len(plan.runs)
     more = [f"scenarios that {plan.generate} adds"] if plan.generate is not None else []
     more += ["one run without chaos for each prompt that fails"] if any(s.chaos for s in plan.scenarios) else []
+    mutated = any(trial.mutation is not None for trial in plan.trials)
+    more += (
+        ["one run as it is of each prompt that fails benign mutations"]
+        if mutated and len(more) == (plan.generate is not None)
+        else []
+    )
     said = f"{planned} run{'' if planned == 1 else 's'} would be made" + (f", and {' and '.join(more)}" if more else "")
     return Report(
         plan.command, "inconclusive", 0, said, seed, "", 0.0, {}, (), (),

@@ -68,6 +68,7 @@ class CellResult:
         verdict, reason: the judgement and why.
         run: id of the run it was judged on.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too, so chaos is not the cause.
+        also_fails_unmutated: of a mutation, its golden prompt fails this too, so the mutation is not the cause.
         min_pass_rate: the share of the cell's conclusive trials that must pass, 0..1.
         unsteady: equal runs of this prompt without chaos differed, and nothing sets the agent back between runs.
     """
@@ -83,6 +84,7 @@ class CellResult:
     also_fails_without_chaos: bool = False
     min_pass_rate: float = 1.0
     unsteady: bool = False
+    also_fails_unmutated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

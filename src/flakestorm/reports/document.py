@@ -161,6 +161,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
         "also_fails_without_chaos": cell.also_fails_without_chaos,
         "min_pass_rate": cell.min_pass_rate,
         "unsteady": cell.unsteady,
+        "also_fails_unmutated": cell.also_fails_unmutated,
     }
 
 

@@ -116,7 +116,7 @@ def _data(report: Report, grid: Grid, exchanges: Exchanges | None, base: Path | 
         ],
         "cells": [
             [row, column, cell.prompt, cell.trial, cell.verdict, visible(cell.reason), runs.get(cell.run, -1),
-             int(cell.also_fails_without_chaos)]
+             int(cell.also_fails_without_chaos) + 2 * int(cell.also_fails_unmutated)]
             for row, squares in enumerate(grid.rows)
             for column, square in enumerate(squares)
             for cell in square.cells

@@ -114,6 +114,7 @@ def _broken(report: Report) -> Iterator[str]:
 def _cell(cell: CellResult, run: RunResult | None) -> Iterator[str]:
     symbol = _SYMBOL["fail" if cell.verdict == "fail" else "open"]
     also = " (also fails without chaos: chaos is not the cause)" if cell.also_fails_without_chaos else ""
+    also += " (also fails unmutated: the mutation is not the cause)" if cell.also_fails_unmutated else ""
     yield (
         f"{symbol} **{_safe(one_line(cell.scenario, 80))} × {_safe(one_line(cell.invariant, 80))}** ({cell.severity}): "
         f"{_safe(one_line(cell.reason, 400))}{also}"

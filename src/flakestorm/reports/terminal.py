@@ -216,6 +216,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
     page.say("", one_line(cell.reason, 400), indent=2)
     if cell.also_fails_without_chaos:
         page.say("", "also fails without chaos: chaos is not the cause", indent=2)
+    if cell.also_fails_unmutated:
+        page.say("", "also fails unmutated: the mutation is not the cause", indent=2)
     if cell.unsteady:
         page.say("", "unsteady: equal runs of this prompt differ", indent=2)
     if run is None:
