@@ -349,7 +349,7 @@ def test_adaptive_spends_the_same_budget_where_the_agent_breaks(tmp_path) -> Non
                      mutations={"types": ["encoding_attacks", "noise"], "count": 20, "strategy": strategy})  # fmt: skip
         done = flakestorm(tmp_path, "run", "--seed", "4", report=True)
         assert done.report is not None, done.err
-        assert len(done.report["runs"]) == 80
+        assert sum("mutation" in run for run in done.report["runs"]) == 80
         failing[strategy] = sum(run["output"] == "" for run in done.report["runs"])
         assert any("strategy adaptive" in note for note in done.report["notes"]) == (strategy == "adaptive")
     assert failing["adaptive"] > failing["uniform"] > 0
@@ -378,3 +378,24 @@ def test_a_model_writes_once_and_is_replaced_when_it_is_gone(tmp_path) -> None:
     assert gone.report is not None
     assert len(gone.report["runs"]) == 2
     assert any("the model could not be asked" in note for note in gone.report["notes"])
+
+
+def test_a_failing_mutation_is_compared_with_its_golden_prompt(tmp_path) -> None:
+    """One run of each failing prompt as it is says whether the mutation is the cause."""
+    agent = echoing(tmp_path, "def answer(text):\n    return 'fine' if text == 'a good one' else 'broken'\n")
+    write_config(
+        tmp_path, agent=agent, golden_prompts=["a good one", "a bad one"],
+        invariants=[{"id": "works", "type": "contains", "value": "fine"}], mutations={"types": ["noise"], "count": 2},
+    )  # fmt: skip
+    done = flakestorm(tmp_path, "run", "--seed", "1", report=True)
+    assert done.report is not None
+    assert len(done.report["cells"]) == 4
+    assert {(c["prompt"], c["also_fails_unmutated"], c["also_fails_without_chaos"]) for c in done.report["cells"]} == {
+        (0, False, False), (1, True, False)
+    }  # fmt: skip
+    assert sorted(run["input"] for run in done.report["runs"] if "mutation" not in run) == ["a bad one", "a good one"]
+    write_config(
+        tmp_path, agent=agent, golden_prompts=["a bad one"],
+        invariants=[{"id": "works", "type": "contains", "value": "fine"}], mutations={"types": ["noise"], "count": 2},
+    )  # fmt: skip
+    assert "also fails unmutated" in flakestorm(tmp_path, "run", "--seed", "1", "--format", "terminal").out

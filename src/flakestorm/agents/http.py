@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -16,10 +17,11 @@ from flakestorm.agents.reading import ResponsePath, excerpt, read_body
 from flakestorm.agents.ready import address, listening
 from flakestorm.agents.request import Request, RequestTemplate
 from flakestorm.agents.reset import Reset
+from flakestorm.agents.session import SessionId, check
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import header
-from flakestorm.engine.ports import Boundary, Channel, Line
+from flakestorm.engine.ports import Boundary, Channel, Line, Say
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
 from flakestorm.wire.encoding import decode_body
 
@@ -35,6 +37,10 @@ _RETRY_PAUSE_S = 0.05
 _KEEPING = (307, 308)
 _REDIRECTS = (301, 302, 303, *_KEEPING)
 _DEATH_THROES_S = 0.5  # between the breaking of a connection and the end of the process that held it
+
+
+_Heard = Callable[[Response], None]
+_Send = Callable[[Request, _Heard], Awaitable[tuple[Answer, bool]]]
 
 
 class HttpAgent:
@@ -81,6 +87,8 @@ class HttpAgent:
                 "endpoint uses {port}, but there is no start that it could be given to", key="agent.start"
             )
         address(agent.endpoint.replace("{port}", "1"), key="agent.endpoint")
+        if agent.session is not None:
+            check(agent.session, self._template.render("a prompt"))
 
     async def start(self) -> None:
         """Launch the first instance, or see that somebody listens at the endpoint.
@@ -101,29 +109,53 @@ class HttpAgent:
 
     async def ask(self, prompt: str, line: Line) -> Answer:
         """One run, reset included."""
-        return await self._ask(self._template.render(prompt), line)
+        async with self.conversation(line) as say:
+            return await say(prompt)
 
     async def ask_changed(self, prompt: str, line: Line, change: Callable[[Outgoing], Outgoing]) -> Answer:
         """One run by a changed request. What it waits for on purpose is not the agent's time."""
-        return await self._ask(self._template.render(prompt).changed(change), line)
+        async with self.conversation(line) as say:
+            return await say(prompt, change)
 
-    async def _ask(self, request: Request, line: Line) -> Answer:
+    @asynccontextmanager
+    async def conversation(self, line: Line) -> AsyncIterator[Say]:
+        """One run of several turns, all of them at one instance and, with `agent.session`, under one id."""
         async with self._reset.turn(instances=self._instances is not None):
-            if self._channel is not None:
-                async with self._turn:
-                    return await self._ask_elsewhere(request, line, self._channel.bind(line))
             if self._instances is None:
-                return await self._ask_elsewhere(request, line, nullcontext())
+                async with self._turn if self._channel is not None else nullcontext():
+                    trouble = await self._reset(base=self._agent.endpoint)
+                    yield self._saying(partial(self._ask_elsewhere, line, trouble))
+                return
             try:
                 instance = await self._instances.take()
             except AgentUnreachable as error:
-                return _unreachable(str(error))
-            whole = False
+                trouble = str(error)
+                yield self._saying(partial(self._ask_elsewhere, line, trouble))
+                return
+            whole = [False]
             try:
-                answer, whole = await self._ask_instance(request, instance, line)
+                trouble = await self._reset(base=instance.endpoint, port=instance.port)
+                yield self._saying(partial(self._ask_instance, line, trouble, instance), whole)
             finally:
-                self._instances.give(instance, reusable=whole)
+                self._instances.give(instance, reusable=whole[0])
+
+    def _saying(self, send: _Send, whole: list[bool] | None = None) -> Say:
+        """Asks the next turn; `whole` is told whether the instance may go on."""
+        session = None if self._agent.session is None else SessionId(self._agent.session)
+        able = [False] if whole is None else whole
+
+        async def say(prompt: str, change: Callable[[Outgoing], Outgoing] | None = None) -> Answer:
+            able[0] = False
+            request = self._template.render(prompt)
+            if session is not None:
+                if session.missing:
+                    return _unreachable(session.missing)
+                request = session.put(request)
+            request = request if change is None else request.changed(change)
+            answer, able[0] = await send(request, (lambda _: None) if session is None else session.take)
             return answer
+
+        return say
 
     async def close(self) -> None:
         """Stop every instance and let go of every connection."""
@@ -149,18 +181,20 @@ class HttpAgent:
             )
         self._channel = await self._boundary.standing()
 
-    async def _ask_elsewhere(self, request: Request, line: Line, held: AbstractContextManager[None]) -> Answer:
-        trouble = await self._reset(base=request.url)
+    async def _ask_elsewhere(
+        self, line: Line, trouble: str | None, request: Request, heard: _Heard
+    ) -> tuple[Answer, bool]:
         if trouble:
-            return _unreachable(trouble)
-        with held:
-            return (await self._send(request, line))[0]
+            return _unreachable(trouble), False
+        with nullcontext() if self._channel is None else self._channel.bind(line):
+            return await self._send(request, line, heard)
 
-    async def _ask_instance(self, request: Request, instance: Instance, line: Line) -> tuple[Answer, bool]:
-        trouble = await self._reset(base=instance.endpoint, port=instance.port)
+    async def _ask_instance(
+        self, line: Line, trouble: str | None, instance: Instance, request: Request, heard: _Heard
+    ) -> tuple[Answer, bool]:
         if trouble is None:
             with instance.channel.bind(line):
-                answer, whole = await self._send(replace(request, url=instance.endpoint), line)
+                answer, whole = await self._send(replace(request, url=instance.endpoint), line, heard)
             if whole:
                 return answer, True
         else:
@@ -178,7 +212,7 @@ class HttpAgent:
         crash = AgentError("crash", f"the agent died during the run: it {program.ending()}")
         return replace(answer, error=crash, status=code), False
 
-    async def _send(self, request: Request, line: Line) -> tuple[Answer, bool]:
+    async def _send(self, request: Request, line: Line, heard: _Heard) -> tuple[Answer, bool]:
         """Ask, with retries; the answer, and whether a whole reply came."""
         dropped = False
         for attempt in range(self._retries + 1):
@@ -186,7 +220,7 @@ class HttpAgent:
                 await asyncio.sleep(_RETRY_PAUSE_S)
             began = time.perf_counter()
             try:
-                answer, whole = await self._send_once(request)
+                answer, whole = await self._send_once(request, heard)
             except ExchangeFailed as error:
                 if error.how == "refused":
                     failure = AgentError("unreachable", f"{request.url} cannot be reached: {error}")
@@ -201,7 +235,7 @@ class HttpAgent:
             failure = AgentError("crash", "the agent closed the connection without a reply, and then took no new ones")
         return Answer(error=failure, latency_ms=_since(began)), False
 
-    async def _send_once(self, request: Request) -> tuple[Answer, bool]:
+    async def _send_once(self, request: Request, heard: _Heard) -> tuple[Answer, bool]:
         """One attempt. Failures before any reply are raised; later ones are the answer."""
         if not self._started:
             raise Misuse("start() comes before ask()")
@@ -219,6 +253,8 @@ class HttpAgent:
                 return _unreachable(f"{request.url} cannot be reached: {error}"), False
             what = "the agent's reply broke off" if error.how == "broken" else "the agent's reply is not valid HTTP"
             return Answer(error=AgentError("unreadable", f"{what}: {error}")), False
+        for response in responses:
+            heard(response)
         answers = [(self._answer(response), response.whole) for response in responses]
         return next((found for found in answers if found[0].error is not None), answers[0])
 

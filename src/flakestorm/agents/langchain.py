@@ -11,15 +11,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flakestorm.agents.history import History
 from flakestorm.agents.request import RequestTemplate
 from flakestorm.config.model import Agent
-from flakestorm.core.choices import entropy_token
 from flakestorm.errors import AgentUnreachable
 from flakestorm.wire.values import plain
 
 __all__ = ["answer_of", "as_runnable", "input_maker"]
 
-MakeInput = Callable[[str], Any]
+MakeInput = Callable[..., Any]
+"""From a text, and the messages before it, to what the runnable takes; one that takes no messages gets the text."""
 
 _USUAL_INPUTS = ("messages", "input", "question", "query", "prompt", "text", "user_input")
 """What an input is called, in the order of preference, where a runnable takes an object."""
@@ -39,8 +40,9 @@ def as_runnable(found: Any, agent: Agent) -> Callable[[str], Any]:
     make = _from_template(agent) if agent.request_template is not None else input_maker(found, agent.endpoint)
     plain_answer = agent.response_path is not None
 
-    async def ask(prompt: str) -> Any:
-        said = await found.ainvoke(make(prompt), **_thread(found))
+    async def ask(prompt: str, history: History | None = None) -> Any:
+        past = () if history is None or _keeps(found) else history
+        said = await found.ainvoke(make(prompt, past), **_thread(found, history))
         return plain(said) if plain_answer else answer_of(said)
 
     return ask
@@ -59,7 +61,7 @@ def input_maker(runnable: Any, name: str) -> MakeInput:
     schema = _input_schema(runnable)
     fields = schema.get("properties")
     if not isinstance(fields, dict) or not fields:
-        return lambda prompt: prompt
+        return lambda prompt, past=(): prompt
     required = schema.get("required")
     needed = [key for key in required if key in fields] if isinstance(required, list) else []
     key = next((key for key in _USUAL_INPUTS if key in fields), None)
@@ -73,8 +75,8 @@ def input_maker(runnable: Any, name: str) -> MakeInput:
             'agent.request_template to the object it takes, for example {"input": "{prompt}", "language": "en"}'
         )
     if key == "messages" or fields[key].get("type") == "array":
-        return lambda prompt: {key: [{"role": "user", "content": prompt}]}
-    return lambda prompt: {key: prompt}
+        return lambda prompt, past=(): {key: [*past, {"role": "user", "content": prompt}]}
+    return lambda prompt, past=(): {key: prompt}
 
 
 def answer_of(said: Any) -> Any:
@@ -103,7 +105,7 @@ def answer_of(said: Any) -> Any:
 def _from_template(agent: Agent) -> MakeInput:
     template = RequestTemplate(replace(agent, method="POST"))
 
-    def make(prompt: str) -> Any:
+    def make(prompt: str, _: object = ()) -> Any:
         text = template.render(prompt).body.decode("utf-8")
         try:
             return json.loads(text)
@@ -113,16 +115,21 @@ def _from_template(agent: Agent) -> MakeInput:
     return make
 
 
-def _thread(runnable: Any) -> dict[str, Any]:
+def _keeps(runnable: Any) -> bool:
+    """Whether it is a graph that remembers its threads."""
+    return bool(getattr(getattr(runnable, "bound", runnable), "checkpointer", None))
+
+
+def _thread(runnable: Any, history: History | None) -> dict[str, Any]:
     """The config that gives a run a thread of its own, where the graph keeps threads and was bound to none."""
     graph = getattr(runnable, "bound", runnable)
-    if not getattr(graph, "checkpointer", None):
+    if not _keeps(runnable):
         return {}
     for holder in (runnable, graph):
         bound = getattr(holder, "config", None)
         if isinstance(bound, Mapping) and (bound.get("configurable") or {}).get("thread_id"):
             return {}
-    return {"config": {"configurable": {"thread_id": f"flakestorm-{entropy_token()}"}}}
+    return {"config": {"configurable": {"thread_id": (History() if history is None else history).thread}}}
 
 
 def _input_schema(runnable: Any) -> Mapping[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from flakestorm.agents.environ import in_environ
+from flakestorm.agents.history import History, with_history
 from flakestorm.agents.loop import AgentLoop, Overdue
 from flakestorm.agents.mcp import handed
 from flakestorm.agents.reading import ResponsePath, read_value
@@ -21,13 +22,14 @@ from flakestorm.config.model import Agent as Settings
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.loading import importing_from, last_frames, load_object
-from flakestorm.engine.ports import Boundary, Line
+from flakestorm.engine.ports import Boundary, Line, Say
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
 
 __all__ = ["Adapt", "PythonAgent", "as_callable"]
 
-Ask = Callable[[str], Any]
-"""From the input to what the agent answers, or to an awaitable of it."""
+Ask = Callable[..., Any]
+"""From the input to what the agent answers, or to an awaitable of it. If it has a parameter `history`, it is given what
+was said before in a conversation."""
 
 Adapt = Callable[[Any, Settings], Ask]
 """Makes what `agent.endpoint` names something to ask. Raises AgentUnreachable if that cannot be."""
@@ -114,10 +116,26 @@ class PythonAgent:
         """One run, reset included."""
         async with self._reset.turn():
             trouble = await self._reset()
-            if trouble is not None:
-                return Answer(error=AgentError("unreachable", trouble))
-            with line.active():
-                return await self._call(prompt)
+            return await self._answer(prompt, None, trouble, line)
+
+    @asynccontextmanager
+    async def conversation(self, line: Line) -> AsyncIterator[Say]:
+        """One run of several turns."""
+        async with self._reset.turn():
+            trouble, history = await self._reset(), History()
+
+            async def say(prompt: str, _: object = None) -> Answer:
+                answer = await self._answer(prompt, history, trouble, line)
+                history.add(prompt, answer.output)
+                return answer
+
+            yield say
+
+    async def _answer(self, prompt: str, history: History | None, trouble: str | None, line: Line) -> Answer:
+        if trouble is not None:
+            return Answer(error=AgentError("unreachable", trouble))
+        with line.active():
+            return await self._call(prompt, history)
 
     async def close(self) -> None:
         """End the agents' loop, and let go of the tools, the import path and the environment."""
@@ -126,10 +144,10 @@ class PythonAgent:
         await self._loop.close()
         self._open.close()
 
-    async def _call(self, prompt: str) -> Answer:
+    async def _call(self, prompt: str, history: History | None) -> Answer:
         if self._function is None:
             raise Misuse("start() comes before ask()")
-        function, limit_s = self._function, self._agent.timeout / 1000
+        function, limit_s = with_history(self._function, history), self._agent.timeout / 1000
         began = time.perf_counter()
 
         async def asked() -> Any:

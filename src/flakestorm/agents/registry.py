@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flakestorm.config.model import Config
+from flakestorm.core.conversation import Conversation
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
 from flakestorm.errors import ConfigError
@@ -94,4 +95,29 @@ def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
             "wrap its servers yourself (flakestorm mcp -- COMMAND)",
             key="agent.mcp",
         )
+    _refuse_turns(config)
     return agents.get(config.agent.type)(Order(config, boundary, concurrency))
+
+
+def _refuse_turns(config: Config) -> None:
+    """Conversations that this kind of agent cannot have."""
+    agent = config.agent
+    if agent.session is not None and agent.type != "http":
+        raise ConfigError(f"an agent of type {agent.type!r} needs no session id; leave this out", key="agent.session")
+    at = next((at for at, prompt in enumerate(config.golden_prompts) if isinstance(prompt, Conversation)), None)
+    if at is None:
+        return
+    if agent.type == "command":
+        raise ConfigError(
+            "this is a list of turns, and an agent of type command is run once and asked once; give one text, or "
+            "serve the agent over HTTP and use type http",
+            key=f"golden_prompts[{at}]",
+        )
+    resets = agent.reset_endpoint is not None or agent.reset_function is not None
+    if agent.type == "http" and agent.session is None and not resets:
+        raise ConfigError(
+            "this is a list of turns, and nothing would tell the agent that they belong together: name the place of "
+            "its session id (session: {cookie: NAME}, {header: NAME} or {body: NAME}), or, if it holds one "
+            "conversation at a time, how to reset it (reset_endpoint)",
+            key="agent.session",
+        )

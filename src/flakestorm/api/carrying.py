@@ -23,6 +23,7 @@ from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
+from flakestorm.core.conversation import turns_of
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.engine.campaign import Campaign
@@ -306,6 +307,12 @@ def _would_run(work: Work, plan: Plan, seed: int) -> Report:
     planned = len(plan.runs)
     more = [f"scenarios that {plan.generate} adds"] if plan.generate is not None else []
     more += ["one run without chaos for each prompt that fails"] if any(s.chaos for s in plan.scenarios) else []
+    mutated = any(trial.mutation is not None for trial in plan.trials)
+    more += (
+        ["one run as it is of each prompt that fails benign mutations"]
+        if mutated and len(more) == (plan.generate is not None)
+        else []
+    )
     said = f"{planned} run{'' if planned == 1 else 's'} would be made" + (f", and {' and '.join(more)}" if more else "")
     return Report(
         plan.command, "inconclusive", 0, said, seed, "", 0.0, {}, (), (),
@@ -339,13 +346,13 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
     golden = work.config.golden_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
     mutation = trial.mutation
-    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()
+    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()  # as a conversation never is
     if mutation is not None and mutation.number and (mutation.change or unwieldy):
         words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
     elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
         words += ["--prompt", str(trial.prompt)]
     else:
-        words += ["--input", trial.text]
+        words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]
     fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
     for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
         words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]

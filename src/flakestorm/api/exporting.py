@@ -84,7 +84,7 @@ def _exported(report: Report, run: RunResult, config: Config, folder: Path) -> E
         tape.exchanges(),
         id=name,
         name=f"{run.scenario}, prompt {run.prompt}",
-        input=run.input,
+        input=[turn.input for turn in run.turns] or run.input,
         contract=_contract(report, run, broken, config),
         source=f"flakestorm {report.command}, {run.id}, seed {report.seed}",
         captured_at=report.started_at,

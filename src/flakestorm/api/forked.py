@@ -181,8 +181,8 @@ class Forking:
         return None if self.tape.input is None else self.real(self.tape.input)
 
     def real(self, text: str) -> str:
-        """A recorded text with the secrets that are known here."""
-        return self.redactor.real(text.encode()).decode()
+        """A recorded text, or conversation, with the secrets that are known here."""
+        return Telling(self.redactor).real(text)
 
     @property
     def draws(self) -> Draws | None:

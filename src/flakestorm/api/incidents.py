@@ -21,6 +21,7 @@ from flakestorm.config import read
 from flakestorm.config.model import Config, ContextAttack, Contract, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import needs_baseline
+from flakestorm.core.conversation import prompt_of
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import nearest
 from flakestorm.engine.events import Note, Report
@@ -123,7 +124,7 @@ def plan_of(config: Config, incidents: Sequence[Incident], *, trials: int | None
         places[session.id] = incident
         rules, comparing = _rules(config, incident)
         left_out.update(dict.fromkeys(comparing))
-        pairs.append((_scenario(incident), session.input, rules))
+        pairs.append((_scenario(incident), prompt_of(session.input), rules))
     wanted = trials or (config.contract.trials if config.contract else 1)
     plan = pair_plan("replay run", pairs, prompts=config.golden_prompts, trials=wanted)
     notes = [f"{name} compares with a run without chaos, which a replay has not, and was left out" for name in left_out]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flakestorm.config.model import Config, Model
+from flakestorm.core.conversation import Conversation, turns_of
 from flakestorm.engine.ports import Adviser
 from flakestorm.errors import ModelFailed
 from flakestorm.mutations.base import Mutation
@@ -98,7 +99,9 @@ class Writer:
         seen = {prompt}
         for kind in self.recipe.types:
             own: list[Mutation] = []
-            by_model = taken(kind, prompt, texts.get((prompt, kind), []), self.recipe.weight(kind))
+            by_model = _placed(
+                prompt, taken(kind, _last(prompt), texts.get((prompt, kind), []), self.recipe.weight(kind))
+            )
             for source in (by_model, row(self.recipe, kind, prompt)):
                 for mutation in source:
                     if len(own) == self.recipe.count:
@@ -116,7 +119,7 @@ class Writer:
 
     async def _texts(self, kind: str, prompt: str) -> list[str]:
         """What the model writes, or has written before; nothing where it fails."""
-        asked = question(kind, prompt, self.recipe.count)
+        asked = question(kind, _last(prompt), self.recipe.count)
         path = self.folder / f"{self._digest(asked)}.json"
         kept = _kept(path)
         if kept:
@@ -137,6 +140,21 @@ class Writer:
         model = self.model
         about = (model.provider, model.name, model.base_url, model.temperature, SYSTEM, asked)
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def _last(prompt: str) -> str:
+    """What a model is asked to write anew: of a conversation, its last turn."""
+    return turns_of(prompt)[-1]
+
+
+def _placed(prompt: str, found: Iterable[Mutation]) -> Iterator[Mutation]:
+    """The mutations of a last turn, as those of its conversation."""
+    for mutation in found:
+        if not isinstance(prompt, Conversation):
+            yield mutation
+            continue
+        whole = prompt.changed(len(prompt.turns) - 1, lambda _, text=mutation.text: text)  # type: ignore[misc]
+        yield replace(mutation, original=prompt, text=whole)
 
 
 def _kept(path: Path) -> list[str]:

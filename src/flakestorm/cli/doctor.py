@@ -76,7 +76,7 @@ def _running(options: Globals, command: tuple[str, ...]) -> Project:
     config = api.load(path).config
     agent_ = Agent.of({"type": "command", "start": list(command), "cwd": str(Path.cwd()), "timeout": longest_ms})
     agent_ = replace(agent_, env=config.agent.env, mcp=config.agent.mcp)
-    return api.Project(replace(config, agent=agent_, golden_prompts=[""]).at(config.folder), path)
+    return api.Project(replace(config, agent=agent_, written_prompts=[""]).at(config.folder), path)
 
 
 def _tell(options: Globals, n: int) -> None:

@@ -14,6 +14,7 @@ from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.cli.spending import Spending, estimate, spending_options
+from flakestorm.core.conversation import prompt_of
 from flakestorm.engine.events import Report
 from flakestorm.errors import Misuse
 
@@ -99,7 +100,9 @@ def how(options: Globals, place: Place, **more: Any) -> api.Options:
 @click.option("--chaos-only", is_flag=True, help="Golden prompts under chaos, unmutated.")
 @click.option("--chaos-profile", metavar="NAME", help="The chaos: this profile (a name or a file).")
 @click.option("--prompt", type=click.IntRange(min=0), help="Run this golden prompt alone, from 0, unmutated.")
-@click.option("--input", "text", metavar="TEXT", help="Run this input alone, e.g. a probe.")
+@click.option(
+    "--input", "texts", multiple=True, metavar="TEXT", help="Run this input alone, e.g. a probe; several are turns."
+)
 @click.option("--mutate", "mutation", metavar="TYPE#N", help="In this mutation, as a report names it.")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="With exactly these faults.")
 @click.option("--tape", type=click.Path(), metavar="TAPE", help="A tape stands in for the world until a fault fires.")
@@ -114,7 +117,7 @@ def run(
     chaos_only: bool,
     chaos_profile: str | None,
     prompt: int | None,
-    text: str | None,
+    texts: tuple[str, ...],
     mutation: str | None,
     injections: tuple[str, ...],
     tape: str | None,
@@ -140,11 +143,11 @@ def run(
         from flakestorm.cli.verify import check_reach
 
         return check_reach(options)
-    if injections or mutation or prompt is not None or text is not None or tape is not None:
-        if prompt is not None and text is not None:
+    if injections or mutation or prompt is not None or texts or tape is not None:
+        if prompt is not None and texts:
             raise Misuse("--prompt and --input both say what to send; give one of them")
-        chosen = text if text is not None else prompt
-        if (text is not None or tape is not None) and mutation is not None:
+        chosen = prompt_of(texts) if texts else prompt
+        if (texts or tape is not None) and mutation is not None:
             raise Misuse("--mutate is of a golden prompt; give --prompt instead of --input or --tape")
         if chaotic or chaos_only or chaos_profile:
             raise Misuse(

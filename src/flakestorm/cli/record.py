@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.core.conversation import prompt_of
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ __all__ = ["config_of", "named_tools", "record"]
     short_help="Run a program or the configured agent, and record its calls on a tape.",
 )
 @global_options
-@click.option("--input", "text", metavar="TEXT", help="Give the configured agent this input.")
+@click.option(
+    "--input", "texts", multiple=True, metavar="TEXT", help="Give the configured agent this input; several are turns."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG]...")
-def record(options: Globals, text: str | None, command: tuple[str, ...]) -> int:
+def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -> int:
     """Run a program, or give the configured agent an input, and record what crosses its boundary.
 
     The program's input, output and exit code pass through. The tape goes to the file that -o names, by default to
@@ -39,12 +42,12 @@ def record(options: Globals, text: str | None, command: tuple[str, ...]) -> int:
     """
     from flakestorm.tape.shelf import STORE
 
-    if bool(command) == (text is not None):
+    if bool(command) == bool(texts):
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
     name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
     path = options.output or STORE / "tapes" / name
-    if text is not None:
-        return _agent(options, text, path)
+    if texts:
+        return _agent(options, prompt_of(texts), path)
     from flakestorm.api.recording import record_command
 
     config = config_of(options)

@@ -92,6 +92,7 @@ def _session(path: Path) -> Any:
 
     from flakestorm.api.shrinking import Case
     from flakestorm.config.replays import ReplaySession
+    from flakestorm.core.conversation import prompt_of
     from flakestorm.core.site import Sites
     from flakestorm.engine.atoms import Atom
 
@@ -116,7 +117,7 @@ def _session(path: Path) -> Any:
             atoms.add(Atom(site, f"error:{min(reply.status, 599)}"))
         elif reply.status == 0:
             atoms.add(Atom(site, "connection_reset"))
-    return Case(frozenset(atoms), None, session.input)
+    return Case(frozenset(atoms), None, prompt_of(session.input))
 
 
 def _write(path: Path, session: dict[str, object]) -> None:

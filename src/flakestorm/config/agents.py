@@ -8,7 +8,33 @@ from msgspec import Meta
 from flakestorm.config.base import Strict, words
 from flakestorm.config.vocabulary import AGENT_TYPES
 
-__all__ = ["Agent", "Model"]
+__all__ = ["Agent", "Model", "Session"]
+
+
+class Session(Strict, frozen=True, kw_only=True):
+    """What tells the conversations of an agent apart: an id, in one place of every request."""
+
+    cookie: Annotated[str | None, Meta(description="name of the cookie that holds the id")] = None
+    header: Annotated[str | None, Meta(description="name of the HTTP header that holds the id")] = None
+    body: Annotated[
+        str | None, Meta(description="key of the JSON request (and reply) that holds the id; may be a dotted path")
+    ] = None
+    made_by: Annotated[
+        Literal["agent", "flakestorm"] | None,
+        Meta(
+            description="who makes the id: agent (the first request has none, its reply brings one) or flakestorm; "
+            "default: agent for a cookie, flakestorm for a header or key"
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if sum(bool(place) for place in (self.cookie, self.header, self.body)) != 1:
+            raise ValueError("a session needs one of 'cookie', 'header' and 'body': where the id is")
+
+    @property
+    def begins(self) -> bool:
+        """Whether the first request of a conversation has an id already."""
+        return self.made_by == "flakestorm" or (self.made_by is None and self.cookie is None)
 
 
 class Agent(Strict, frozen=True, kw_only=True):
@@ -62,6 +88,10 @@ class Agent(Strict, frozen=True, kw_only=True):
         Meta(
             description="`module:function`, sync or async, called before each cell, so that no run sees another's state"
         ),
+    ] = None
+    session: Annotated[
+        Session | None,
+        Meta(description="for type http: where requests hold the id of the conversation that they belong to"),
     ] = None
     start: Annotated[
         str | list[str] | None,

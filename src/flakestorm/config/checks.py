@@ -77,6 +77,24 @@ def _config(root: Node) -> Iterator[Problem]:
     yield from _faults(_at(root, "chaos"), ("chaos",))
     yield from _contract(_at(root, "contract"), ("contract",))
     yield from _matrix(_at(root, "chaos_matrix"), ("chaos_matrix",))
+    yield from _turns(root)
+
+
+def _turns(root: Node) -> Iterator[Problem]:
+    """Turns that are judged and that no golden prompt has."""
+    prompts = _at(root, "golden_prompts")
+    given = prompts.items if isinstance(prompts, Sequence) else []
+    most = max((len(each.items) if isinstance(each, Sequence) else 1 for each in given), default=1)
+    places: list[tuple[Node | None, Path]] = [
+        (_at(root, "invariants"), ("invariants",)),
+        (_at(_at(root, "contract"), "invariants"), ("contract", "invariants")),
+    ]
+    for rules, path in places:
+        for index, rule in enumerate(rules.items if isinstance(rules, Sequence) else []):
+            turn = _at(rule, "turn")
+            if isinstance(turn, Scalar) and isinstance(turn.value, int) and turn.value > most:
+                has = "one turn" if most == 1 else f"{most} turns"
+                yield Problem((*path, index, "turn"), turn.line, f"the longest of golden_prompts has {has}")
 
 
 def _contract(contract: Node | None, path: Path) -> Iterator[Problem]:

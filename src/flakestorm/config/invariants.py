@@ -71,6 +71,13 @@ class Invariant(Strict, frozen=True, kw_only=True, dict=True):
         When, Meta(description="in which runs the rule applies: by the faults that fired, or by the kind of input")
     ] = "always"
     negate: Annotated[bool, Meta(description="turn the rule round")] = False
+    turn: Annotated[
+        Annotated[int, Meta(ge=1)] | Literal["last", "every"] | None,
+        Meta(
+            description="of a conversation, the turn that is judged: a number from 1, last or every; default: the last "
+            "answer and the calls of all turns"
+        ),
+    ] = None
     probes: Annotated[list[str], Meta(description="prompts used instead of the golden prompts")] = []
     min_pass_rate: Annotated[
         Probability | None, Meta(description="share of a cell's trials that must pass, 0 to 1; default 1")

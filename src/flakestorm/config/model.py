@@ -26,6 +26,7 @@ from flakestorm.config.replays import (
     TraceFile,
 )
 from flakestorm.config.vocabulary import MUTATION_WEIGHTS
+from flakestorm.core.conversation import prompt_of
 
 __all__ = [
     "MUTATION_WEIGHTS",
@@ -189,7 +190,10 @@ class Config(Strict, frozen=True, kw_only=True, dict=True):
     mutations: Annotated[Mutations, Meta(description="how golden prompts are transformed")] = field(
         default_factory=Mutations
     )
-    golden_prompts: Annotated[Annotated[list[str], Meta(min_length=1)], Meta(description="inputs that should work")]
+    written_prompts: Annotated[
+        Annotated[list[str | Annotated[list[str], Meta(min_length=1)]], Meta(min_length=1)],
+        Meta(description="inputs that should work; a list is a conversation, asked turn by turn"),
+    ] = field(name="golden_prompts")
     invariants: Annotated[list[Invariant], Meta(description="rules for runs outside the contract")] = []
     chaos: Annotated[Chaos | None, Meta(description="faults for `chaos` and `run --chaos`")] = None
     contract: Annotated[Contract | None, Meta(description="invariants x scenarios, for `contract run`")] = None
@@ -214,6 +218,11 @@ class Config(Strict, frozen=True, kw_only=True, dict=True):
         if isinstance(version, bool) or not isinstance(version, (int, float)):
             return data
         return {**data, "version": f"{float(version):.1f}" if float(version) in (1.0, 2.0) else str(version)}
+
+    @property
+    def golden_prompts(self) -> list[str]:
+        """The inputs that should work, those of several turns as a `Conversation`."""
+        return [prompt_of(written) for written in self.written_prompts]
 
     @property
     def folder(self) -> str:

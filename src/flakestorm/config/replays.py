@@ -37,7 +37,7 @@ class ReplaySession(Strict, frozen=True, kw_only=True):
     name: Annotated[str | None, Meta(description="what happened, in a few words")] = None
     source: Annotated[str | None, Meta(description="where the incident was seen")] = "manual"
     captured_at: Annotated[str | None, Meta(description="when, e.g. 2026-01-31T10:00:00Z")] = None
-    input: Annotated[str, Meta(description="what the agent was asked")] = ""
+    input: Annotated[str | list[str], Meta(description="what the agent was asked; a list is a conversation")] = ""
     context: Annotated[list[dict[str, Any]], Meta(description="the conversation before the input")] = []
     tool_responses: Annotated[list[ToolResponse], Meta(description="what the tools said, in order")] = []
     faults: Annotated[

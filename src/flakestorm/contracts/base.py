@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
+from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.registry import Registry
 from flakestorm.core.verdict import Verdict
@@ -70,6 +71,8 @@ class RunView:
         input_kind: whether the input is one that should work, or an attack.
         refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
         mutated: whether the input is a mutation, which `baseline` was not.
+        turns: of a conversation, its turns; output, error and latency are those of the last one.
+        before: where one turn is judged, the exchanges of those before it; `exchanges` are its own then.
     """
 
     input: str
@@ -89,6 +92,8 @@ class RunView:
     input_kind: Literal["benign", "attack"] = "benign"
     refused: bool = False
     mutated: bool = False
+    turns: Sequence[Turn] = ()
+    before: Sequence[Exchange] = ()
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""
 

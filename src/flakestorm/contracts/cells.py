@@ -7,13 +7,22 @@ all runs are in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from flakestorm.config.model import Severity
 from flakestorm.core.verdict import Verdict, inconclusive
 
-__all__ = ["Cell", "CellRate", "mark_also_fails", "never_applied", "never_found", "rates", "tools_found"]
+__all__ = [
+    "Cell",
+    "CellRate",
+    "mark_also_fails",
+    "mark_also_unmutated",
+    "never_applied",
+    "never_found",
+    "rates",
+    "tools_found",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class Cell:
         verdict: the judgement.
         min_pass_rate: the share of conclusive trials that must pass, 0..1.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too.
+        also_fails_unmutated: of a mutation, the golden prompt fails this invariant too, and without chaos.
         unsteady: equal runs of this prompt without chaos differed, and nothing sets the agent back between runs.
     """
 
@@ -38,6 +48,7 @@ class Cell:
     verdict: Verdict
     min_pass_rate: float = 1.0
     also_fails_without_chaos: bool = False
+    also_fails_unmutated: bool = False
     unsteady: bool = False
 
     @property
@@ -163,6 +174,24 @@ def mark_also_fails(cells: Iterable[Cell], controls: Iterable[Cell]) -> list[Cel
     return [
         replace(cell, also_fails_without_chaos=True)
         if cell.verdict.outcome == "fail" and cell.scenario not in calm and (cell.invariant, cell.prompt) in failing
+        else cell
+        for cell in cells
+    ]
+
+
+def mark_also_unmutated(
+    cells: Iterable[Cell], controls: Iterable[Cell], mutated: Collection[tuple[str, int, int]]
+) -> list[Cell]:
+    """The same cells; a failing mutation says so where its golden prompt fails the same invariant.
+
+    Args:
+        cells: of any scenarios; mutated: the runs (`Cell.run`) of mutations that ask what the golden prompt asks.
+        controls: cells judged on golden prompts without chaos.
+    """
+    failing = {(c.invariant, c.prompt) for c in rates(controls) if c.failing}
+    return [
+        replace(cell, also_fails_unmutated=True)
+        if cell.verdict.outcome == "fail" and cell.run in mutated and (cell.invariant, cell.prompt) in failing
         else cell
         for cell in cells
     ]

@@ -34,7 +34,7 @@ _MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _FACT = re.compile(
-    r"(?P<mail>[\w.+-]+@[\w-]+\.[\w.-]*\w)"
+    r"(?P<mail>(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w)"
     r"|(?P<iso>\b(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d))"
     r"|(?P<slash>\b(?P<s1>\d{1,2})[/.](?P<s2>\d{1,2})[/.](?P<sy>\d{4}|\d{2})\b)"
     rf"|(?P<mdy>\b{_MONTH.format('mon1')}\s+(?P<md>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<my>\d{{4}})\b)?)"
@@ -46,6 +46,8 @@ _FACT = re.compile(
     r"|(?P<number>(?<![\w.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,]|\.\d)|(?<![\w])\d+(?:\.\d+)?(?!\w))",
     re.IGNORECASE,
 )
+_PRECISE = 28
+"""Characters of the longest number that `decimal` keeps as it is."""
 _ITEM = re.compile(r"(?m)^[ \t>*#-]*\d{1,3}[.)](?=\s)")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|x|s)", re.IGNORECASE)
 _UNIT = re.compile(
@@ -131,8 +133,11 @@ def _time(hour: str, minute: str, half: str | None) -> Iterator[tuple[Kind, str]
 
 
 def _number(text: str) -> str:
+    plain = text.replace(",", "")
+    if len(plain) > _PRECISE:  # to count with it would round it
+        return plain
     try:
-        value = Decimal(text.replace(",", ""))
+        value = Decimal(plain)
     except InvalidOperation:  # pragma: no cover -- the pattern lets digits through only, but in any script
         return text
     return format(value.normalize(), "f")

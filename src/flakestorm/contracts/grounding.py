@@ -12,10 +12,11 @@ count up to ten. Longer calculations must come from a tool.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import combinations
+from itertools import accumulate, combinations, islice
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, built_in
@@ -30,7 +31,10 @@ from flakestorm.wire.protocols import wire_of
 __all__ = ["grounded"]
 
 _COUNTS = 10
+_COUNTED = frozenset(map(str, range(_COUNTS + 1)))
 _SHOWN = 5
+_DIGITS = 24
+"""Longer numbers are compared as they are written: nobody rounds them or counts with them."""
 _OPERANDS = 60
 """Numbers of an answer that are tried in sums; pairs of more would be found for almost any number."""
 
@@ -44,7 +48,8 @@ def grounded(_spec: Invariant, run: RunView) -> Verdict:
         return absent(run, passed("the answer states no number, date or id"))
     told = _Told.of(run)
     unknown = [group for group in stated if not any(told.holds(fact) for fact in group)]
-    invented = [group[0] for group in unknown if not _derived(group[0], stated, unknown)]
+    sums = _sums(stated, unknown) if unknown else set()
+    invented = [g[0] for g in unknown if g[0].kind != "number" or not _short(g[0]) or Decimal(g[0].value) not in sums]
     if not invented:
         return absent(run, passed(f"all {len(stated)} numbers, dates and ids in the answer were told to the agent"))
     shown = ", ".join(f"{plain(f.text, 40)} ({_around(output, f)})" for f in invented[:_SHOWN])
@@ -59,25 +64,30 @@ class _Told:
     """Everything that the agent was told."""
 
     numbers: set[str] = field(default_factory=set)
-    dates: set[str] = field(default_factory=set)
+    dates: dict[str, set[str]] = field(default_factory=dict)
+    """Month and day -> the years that were said with it."""
     times: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
     text: str = ""
     blind: str = ""
     """Why there may be more."""
-    values: list[Decimal] = field(default_factory=list)
+    values: frozenset[Decimal] = frozenset()
+    endings: list[str] = field(default_factory=list)
+    """The runs of digits in the text, each with a mark before it, from behind and in order."""
+    _rounded: dict[int, set[Decimal]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: RunView) -> _Told:
         told = cls()
-        texts = [run.input]
-        for exchange in run.exchanges:
+        texts = [turn.input for turn in run.turns] or [run.input]
+        for exchange in (*run.before, *run.exchanges):
             if exchange.kind in ("agent", "draw"):
                 continue
             heard = _heard(exchange)
             texts += heard or ()
             if heard is None:
                 told.blind = f"what {exchange.site} said cannot be read"
-        if len(run.exchanges) == 0:
+        if not run.exchanges and not run.before:
             told.blind = "nothing crossed the boundary"
         unique = list(dict.fromkeys(texts))  # agents send the conversation again with every request
         told.text = "\n".join(unique).lower()
@@ -86,12 +96,15 @@ class _Told:
                 case "number":
                     told.numbers.add(fact.value)
                 case "date":
-                    told.dates.add(fact.value)
+                    year, _, day = fact.value.partition("-")
+                    told.dates.setdefault(day, set()).add(year)
                 case "time":
                     told.times.add(fact.value)
                 case _:
+                    told.ids.add(fact.value)
                     told.numbers.update(digits.lstrip("0") or "0" for digits in re.findall(r"\d+", fact.value))
-        told.values = [Decimal(number) for number in told.numbers]
+        told.values = frozenset(Decimal(number) for number in told.numbers if len(number) <= _DIGITS)
+        told.endings = sorted(run[::-1] for run in set(re.findall(r"[x*•]?\d+", told.text)))
         return told
 
     def holds(self, fact: Fact) -> bool:
@@ -100,28 +113,41 @@ class _Told:
                 return self._number(fact)
             case "date":
                 year, _, day = fact.value.partition("-")
-                same_day = {date for date in self.dates if date.endswith(f"-{day}")}
-                return any("*" in (year, date[0]) or date == fact.value for date in same_day)
+                years = self.dates.get(day, set())
+                return bool(years) and (year == "*" or not years.isdisjoint(("*", year)))
             case "time":
                 hour, _, minute = fact.value.partition(":")
                 either = "m" not in fact.text.lower()  # without am or pm, both halves of the day may be meant
                 later = f"{(int(hour) + 12) % 24:02d}:{minute}"
                 return fact.value in self.times or (either and later in self.times)
             case _:
-                return fact.value in self.text or fact.value.replace("-", "") in self.text
+                return fact.value in self.ids or fact.value in self.text or fact.value.replace("-", "") in self.text
 
     def _number(self, fact: Fact) -> bool:
         if fact.value in self.numbers:
             return True
-        value = Decimal(fact.value)
-        digits = fact.value.replace(".", "")
-        if len(digits) >= 3 and re.search(rf"[\dx*•]{re.escape(digits)}(?!\d)", self.text):
-            return True  # the last digits of a card, an account, an id
-        places = -int(value.as_tuple().exponent) if "." in fact.text else 0
-        rounded = (told for told in self.values if told != told.to_integral_value() or places)
-        if any(round(told, places) == value for told in rounded):
+        if self._ends(fact.value.replace(".", "")):
             return True
-        return value / 100 in self.values  # 0.2 told, 20% said
+        if not _short(fact):
+            return False
+        value = Decimal(fact.value)
+        places = -int(value.as_tuple().exponent) if "." in fact.text else 0
+        return value in self._to(places) or value / 100 in self.values  # 0.2 told, 20% said
+
+    def _ends(self, digits: str) -> bool:
+        """Whether these are the last digits of something longer: a card, an account, an id."""
+        if len(digits) < 3:
+            return False
+        wanted = digits[::-1]
+        at = bisect_right(self.endings, wanted)
+        return at < len(self.endings) and self.endings[at].startswith(wanted)
+
+    def _to(self, places: int) -> set[Decimal]:
+        """What was told, rounded to so many places; each number of places is worked out once."""
+        if places not in self._rounded:
+            rounded = (told for told in self.values if places or told != told.to_integral_value())
+            self._rounded[places] = {round(told, places) for told in rounded}
+        return self._rounded[places]
 
 
 def _heard(exchange: Exchange) -> list[str] | None:
@@ -156,24 +182,21 @@ def _groups(found: Iterable[Fact]) -> Iterator[list[Fact]]:
 
 
 def _counts(fact: Fact) -> bool:
-    return fact.kind == "number" and fact.value.isdecimal() and int(fact.value) <= _COUNTS and "%" not in fact.text
+    return fact.kind == "number" and fact.value in _COUNTED and "%" not in fact.text
 
 
-def _derived(fact: Fact, stated: Sequence[list[Fact]], unknown: Sequence[list[Fact]]) -> bool:
-    """Whether a number follows from those of the answer that were told."""
-    if fact.kind != "number":
-        return False
+def _short(fact: Fact) -> bool:
+    return len(fact.value) <= _DIGITS
+
+
+def _sums(stated: Sequence[list[Fact]], unknown: Sequence[list[Fact]]) -> set[Decimal]:
+    """What follows from those numbers of the answer that were told."""
     foreign = {id(group) for group in unknown}
-    numbers = (g[0].value for g in stated if id(g) not in foreign and g[0].kind == "number")
-    known = [Decimal(number) for number in numbers][:_OPERANDS]  # `stated` holds no counts
-    value = Decimal(fact.value)
-    if any(value in (a + b, abs(a - b), a * b) for a, b in combinations(known, 2)):
-        return True
-    if any(value == a * n for a in known for n in range(2, _COUNTS + 1)):
-        return True
-    total = Decimal(0)
-    totals = [total := total + a for a in known]
-    return value in totals or value == sum(set(known))
+    numbers = (g[0].value for g in stated if id(g) not in foreign and g[0].kind == "number" and _short(g[0]))
+    known = [Decimal(number) for number in islice(numbers, _OPERANDS)]  # `stated` holds no counts
+    found = {value for a, b in combinations(known, 2) for value in (a + b, abs(a - b), a * b)}
+    found |= {a * n for a in known for n in range(2, _COUNTS + 1)}
+    return found | set(accumulate(known)) | {sum(set(known), Decimal(0))}
 
 
 def _around(text: str, fact: Fact) -> str:

@@ -40,6 +40,7 @@ from flakestorm.contracts.base import (
     vets,
 )
 from flakestorm.contracts.evidence import brief, plain
+from flakestorm.contracts.turns import each_turn, faced
 from flakestorm.core.registry import nearest
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import ConfigError, Misuse
@@ -49,6 +50,7 @@ __all__ = [
     "asks_model",
     "compared_with",
     "demand",
+    "faced",
     "judge",
     "measured_by",
     "needs_baseline",
@@ -84,6 +86,10 @@ def _vet(spec: Invariant) -> None:
     if missing:
         wanted = " and ".join(repr(field.rstrip("_")) for field in missing)
         raise Misuse(f"type {spec.type!r} needs {wanted}")
+    if spec.turn == "every" and (wants_model(spec) or measured_by(spec)):
+        raise Misuse("a model is asked about one answer; set turn to a number or to last")
+    if spec.turn not in (None, "last") and needs_baseline(spec):
+        raise Misuse("it compares the last answer; leave turn out")
     if spec.type in vets:
         vets[spec.type](spec)
 
@@ -94,6 +100,12 @@ def judge(spec: Invariant, run: RunView) -> Verdict | None:
     Raises:
         Misuse: the invariant's type is not available in this version.
     """
+    if spec.turn is None:
+        return _judge(spec, run)
+    return each_turn(spec, run, _judge)
+
+
+def _judge(spec: Invariant, run: RunView) -> Verdict | None:
     check = _check_of(spec.type)
     if not _planned(spec, run):
         return None

@@ -86,6 +86,12 @@ def entropy_seed() -> int:
     return secrets.randbelow(2**31)
 
 
+def entropy_uuid() -> str:
+    """A name that nothing else has, in the form of a random UUID."""
+    text = secrets.token_hex(16)
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+
 def entropy_token(length_bytes: int = 16) -> str:
     """An unguessable URL-safe token, for run tokens on the gateway."""
     return secrets.token_urlsafe(length_bytes)

@@ -25,6 +25,15 @@ from flakestorm.version import __version__
 __all__ = ["Campaign"]
 
 
+def _still_asks_the_same(trial: Trial) -> bool:
+    """Whether it is a mutation that its golden prompt is the control of; an attack asks for something else."""
+    return trial.mutation is not None and trial.mutation.kind == "benign"
+
+
+_CALM = ("always", "no_chaos", "input_benign")
+"""The rules (`when`) that hold for a golden prompt without chaos, too."""
+
+
 @dataclass(slots=True)
 class Campaign:
     """One judging command.
@@ -187,18 +196,18 @@ class Campaign:
         self.listener(Note(text))
 
     def _unexplained(self) -> Iterable[int]:
-        """Prompts that were never run without chaos, and need be: to tell whether chaos is the cause of a failure, or
-        whether a fault was kept from acting by another one or could not act at all.
+        """Prompts that were never run as they are, and need be: to tell whether chaos, or a mutation, is the cause of a
+        failure, or whether a fault was kept from acting by another one or could not act at all.
 
         Rules that hold only under chaos (`when`) have nothing to be compared with.
         """
         done = self._done.values()
-        controlled = {j.trial.prompt for j in done if not j.trial.scenario.chaos}
+        controlled = {j.trial.prompt for j in done if not j.trial.scenario.chaos and j.trial.mutation is None}
         failed = {
             judged.trial.prompt
             for judged in done
-            if judged.trial.scenario.chaos
-            if any(i.when == "always" and verdict.outcome == "fail" for i, verdict in judged.verdicts)
+            if judged.trial.scenario.chaos or _still_asks_the_same(judged.trial)
+            if any(i.when in _CALM and verdict.outcome == "fail" for i, verdict in judged.verdicts)
         }
         for scenario in self.plan.scenarios:
             runs = [judged for judged in done if judged.trial.scenario.name == scenario.name]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from flakestorm.config.model import Severity
+from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blamed import Blaming
@@ -72,6 +73,7 @@ class CellResult:
         verdict, reason: the judgement and why.
         run: id of the run it was judged on.
         also_fails_without_chaos: the same prompt fails this invariant without chaos too, so chaos is not the cause.
+        also_fails_unmutated: of a mutation, its golden prompt fails this too, so the mutation is not the cause.
         min_pass_rate: the share of the cell's conclusive trials that must pass, 0..1.
         unsteady: equal runs of this prompt without chaos differed, and nothing sets the agent back between runs.
     """
@@ -87,6 +89,7 @@ class CellResult:
     also_fails_without_chaos: bool = False
     min_pass_rate: float = 1.0
     unsteady: bool = False
+    also_fails_unmutated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class RunResult:
         remarks: what a reader of the tape should know, e.g. that a connection could not be looked into.
         tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
         mutation: where the input is no golden prompt as it stands in the config, how it came about.
+        turns: of a conversation, its turns; `input` has them all, `output` is the last answer.
     """
 
     id: str
@@ -152,6 +156,7 @@ class RunResult:
     tokens: int | None = None
     cost: float | None = None
     mutation: MutationInfo | None = None
+    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

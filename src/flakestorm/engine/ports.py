@@ -6,7 +6,7 @@ The engine never imports an adapter; `api` puts the pieces together.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -28,6 +28,8 @@ __all__ = [
     "HeldTool",
     "Line",
     "RequestAgent",
+    "Say",
+    "TalkingAgent",
     "World",
 ]
 
@@ -168,6 +170,23 @@ class Agent(Protocol):
 
     async def close(self) -> None:
         """Stop everything that was started, whole process groups included."""
+        ...
+
+
+@runtime_checkable
+class TalkingAgent(Protocol):
+    """An agent that can be asked several times in one run."""
+
+    def conversation(self, line: Line) -> AbstractAsyncContextManager[Say]:
+        """One run, reset included; while entered, each call of what it gives is one turn of one conversation."""
+        ...
+
+
+class Say(Protocol):
+    """Asks the next turn."""
+
+    def __call__(self, prompt: str, change: Callable[[Outgoing], Outgoing] | None = None, /) -> Awaitable[Answer]:
+        """As `Agent.ask`, and `RequestAgent.ask_changed` where there is a change and the agent takes one."""
         ...
 
 

@@ -153,7 +153,7 @@ def view_of(
         input=run.input,
         output=run.output,
         error=_error(run.error),
-        latency_ms=run.latency_ms,
+        latency_ms=run.turns[-1].latency_ms if run.turns else run.latency_ms,
         scenario=run.scenario,
         chaos=trial.scenario.chaos,
         ledger=_ledger(trial.scenario, run, exchanges),
@@ -165,6 +165,7 @@ def view_of(
         input_kind="benign" if trial.mutation is None else trial.mutation.kind,
         refused=refused(trial, _error(run.error)),
         mutated=trial.mutation is not None,
+        turns=run.turns,
     )
 
 

@@ -17,11 +17,12 @@ from typing import Literal
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.evidence import plain
-from flakestorm.contracts.matrix import asks_model, compared_with, judge, measured_by
+from flakestorm.contracts.matrix import asks_model, compared_with, faced, judge, measured_by
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
 from flakestorm.core.clock import Clock
+from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Site, Sites
@@ -29,10 +30,11 @@ from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import CellResult, Listener, MutationInfo, RunFinished, RunResult, RunStarted
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, Line, RequestAgent, World
+from flakestorm.engine.ports import Adviser, Agent, Boundary, Embedder, Executor, RequestAgent, World
+from flakestorm.engine.talking import Asked, Asking
 from flakestorm.errors import ModelFailed
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.cleaning import cleaned
+from flakestorm.tape.cleaning import cleaned, redacted
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
@@ -219,7 +221,7 @@ class Runner:
         schedule.enter(ledger)
         unheld = self.elsewhere and not self.boundary.borrowed and not schedule.on_input
         stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
-        given = trial.text if stage is None else stage.given(trial.text)
+        given = trial.text if stage is None else _given(trial.text, stage.given)
         path = self.world.tape_path(trial.run)
         clock, redactor = Clock(self.world.monotonic, skips=self.world.skips), self.redaction()
         recorder = Recorder(
@@ -240,15 +242,17 @@ class Runner:
             return chain(classify(tools=self.tools, sites=sites), recorder.outer, inner, *further, recorder.inner)
 
         pipeline = _later(stages) if stage is None else stages()
-        answer, line = Answer(), self.boundary.line(trial.run, pipeline, clock)
+        asked, line = Asked(Answer(), (), 0.0), self.boundary.line(trial.run, pipeline, clock)
         try:
-            answer = await self._ask(trial, given, line)
-            answer = self._in_time(replace(answer, latency_ms=answer.latency_ms + clock.skipped_s * 1000))
+            change = None if trial.mutation is None else trial.mutation.change
+            asked = await Asking(self.agent, line, clock, lambda: recorder.count, self.limit_ms).ask(given, change)
             if (doubt := self.doubts(trial)) is not None:
-                answer = replace(answer, output="", error=AgentError("unreachable", doubt))
+                nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))
+                asked = replace(asked, answer=nothing)
         finally:
+            answer = asked.answer
             error = None if answer.error is None else str(answer.error)
-            recorder.close(output=answer.output, error=error)
+            recorder.close(output=answer.output, error=error, turns=asked.turns)
         self._crossed = self._crossed or line.calls > 0
         view = RunView(
             input=given,
@@ -266,6 +270,7 @@ class Runner:
             input_kind="benign" if trial.mutation is None else trial.mutation.kind,
             refused=refused(trial, answer.error),
             mutated=trial.mutation is not None,
+            turns=asked.turns,
         )
         tokens, cost = _bill(recorder)
         result = RunResult(
@@ -273,10 +278,10 @@ class Runner:
             scenario=trial.scenario.name,
             prompt=trial.prompt,
             trial=trial.number,
-            input=given,
+            input=str(given),
             output=answer.output,
             error=error,
-            latency_ms=round(answer.latency_ms, 1),
+            latency_ms=round(asked.total_ms, 1),
             planned=ledger.planned,
             fired=_in_order(ledger.fired),
             masked=_in_order(ledger.masked),
@@ -289,33 +294,29 @@ class Runner:
             tokens=tokens,
             cost=cost,
             mutation=_info(trial, "sent"),
+            turns=asked.turns,
         )
         view = await self._advised(trial, self.viewed(trial, view))
         found = _kept(self.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=_sites(recorder)) if self.sites else found
 
-    async def _ask(self, trial: Trial, given: str, line: Line) -> Answer:
-        change = None if trial.mutation is None else trial.mutation.change
-        if change is None or not isinstance(self.agent, RequestAgent):
-            return await self.agent.ask(given, line)
-        return await self.agent.ask_changed(given, line, change)
-
     def _not_applicable(self, trial: Trial) -> Judged:
         """The run of a mutation of the request, where the agent is asked by none: it is not made."""
         at = trial.run, trial.scenario.name, trial.prompt, trial.number
-        result = RunResult(*at, trial.text, "", None, 0.0, 0, (), (), {}, "", "",
+        result = RunResult(*at, str(trial.text), "", None, 0.0, 0, (), (), {}, "", "",
                            mutation=_info(trial, "not applicable"))  # fmt: skip
         return Judged(trial, result, RunView(trial.text, scenario=trial.scenario.name), ())
 
     async def _advised(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
-        wanted = [invariant for invariant in trial.invariants if asks_model(invariant, view)]
+        turns = [(invariant, faced(invariant, view)) for invariant in trial.invariants]
+        wanted = [invariant for invariant, turn in turns if turn is not None and asks_model(invariant, turn)]
         times = 2 if trial.number == 1 else 1
-        opinions = {str(each.id): [await self._opinion(each, view) for _ in range(times)] for each in wanted}
+        opinions = {str(e.id): [await self._opinion(e, faced(e, view) or view) for _ in range(times)] for e in wanted}
         alike = {
-            str(each.id): await self._alike(measured_by(each), view.output, text)
+            str(each.id): await self._alike(measured_by(each), turn.output, text)
             for each in trial.invariants
-            if (text := compared_with(each, view)) is not None
+            if (turn := faced(each, view)) is not None and (text := compared_with(each, turn)) is not None
         }
         return replace(view, opinions=opinions, alike=alike) if opinions or alike else view
 
@@ -339,13 +340,6 @@ class Runner:
         except ModelFailed as error:
             return inconclusive(f"the judge could not be asked: {plain(str(error), 300)}")
 
-    def _in_time(self, answer: Answer) -> Answer:
-        """The answer, or a time-out where it came too late by the run's own time."""
-        if self.limit_ms is None or answer.error is not None or answer.latency_ms <= self.limit_ms:
-            return answer
-        late = AgentError("timeout", f"no answer within {self.limit_ms} ms")
-        return replace(answer, output="", error=late, latency_ms=float(self.limit_ms))
-
     def _header(self, trial: Trial, given: str) -> dict[str, object]:
         """Facts for the tape; `original` is there where the agent was given something else than the plan says."""
         return {
@@ -354,12 +348,18 @@ class Runner:
             "prompt": trial.prompt,
             "trial": trial.number,
             "seed": self.seed,
-            "input": given,
-            **({} if given == trial.text else {"original": trial.text}),
+            "input": str(given),
+            **({"turns": list(given.turns)} if isinstance(given, Conversation) else {}),
+            **({} if given == trial.text else {"original": str(trial.text)}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
             **self.facts,
         }
+
+
+def _given(text: str, change: Callable[[str], str]) -> str:
+    """What the agent is asked, where that is changed on its way: of a conversation, its first turn."""
+    return text.changed(0, change) if isinstance(text, Conversation) else change(text)
 
 
 def refused(trial: Trial, error: AgentError | None) -> bool:
@@ -371,7 +371,7 @@ def refused(trial: Trial, error: AgentError | None) -> bool:
 
 def _info(trial: Trial, status: Literal["sent", "not applicable"]) -> MutationInfo | None:
     m = trial.mutation
-    return None if m is None else MutationInfo(m.type, m.operator, m.original, m.kind, status, m.number)
+    return None if m is None else MutationInfo(m.type, m.operator, str(m.original), m.kind, status, m.number)
 
 
 def _kept(judged: Judged, redactor: Redactor) -> Judged:
@@ -380,6 +380,8 @@ def _kept(judged: Judged, redactor: Redactor) -> Judged:
     clean = replace(
         run,
         input=text(run.input),
+        turns=tuple(redacted(turn, redactor) for turn in run.turns),
+        mutation=run.mutation and replace(run.mutation, original=text(run.mutation.original)),
         output=cleaned(run.output, redactor),
         error=redactor.maybe(run.error),
         fired=tuple(replace(each, detail=text(each.detail)) for each in run.fired),

@@ -12,7 +12,15 @@ from typing import Literal
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, on_tape
-from flakestorm.contracts.cells import Cell, CellRate, mark_also_fails, never_applied, never_found, tools_found
+from flakestorm.contracts.cells import (
+    Cell,
+    CellRate,
+    mark_also_fails,
+    mark_also_unmutated,
+    never_applied,
+    never_found,
+    tools_found,
+)
 from flakestorm.contracts.evidence import brief
 from flakestorm.contracts.gate import (
     Ruling,
@@ -231,7 +239,17 @@ def _cells(plan: Plan, judged: Sequence[Judged], accounts: Mapping[str, Account]
     cells, doubts = trusted(cells, plan.invariants, [j.view for j in judged])
     notes += doubts
     controls = [_cell(j, i, v) for j in judged if not j.trial.scenario.chaos for i, v in j.verdicts]
-    return mark_also_fails(cells, controls), notes
+    as_is = [_cell(j, i, v) for j in judged if _as_it_is(j.trial) for i, v in j.verdicts]
+    mutated = {
+        (t.scenario.name, t.prompt, t.number)
+        for t in plan.trials
+        if t.mutation is not None and t.mutation.kind == "benign"
+    }
+    return mark_also_unmutated(mark_also_fails(cells, controls), as_is, mutated), notes
+
+
+def _as_it_is(trial: Trial) -> bool:
+    return trial.mutation is None and not trial.scenario.chaos
 
 
 def _matters(plan: Plan) -> bool:
@@ -311,6 +329,7 @@ def _result(cell: Cell, run: str) -> CellResult:
         reason=cell.verdict.reason,
         run=run,
         also_fails_without_chaos=cell.also_fails_without_chaos,
+        also_fails_unmutated=cell.also_fails_unmutated,
         min_pass_rate=cell.min_pass_rate,
         unsteady=cell.unsteady,
     )

@@ -19,12 +19,12 @@ def unsteady_prompts(judged: Iterable[Judged]) -> tuple[tuple[int, ...], list[st
     Args:
         judged: runs of an agent that nothing sets back, in plan order. One that could not be reached says nothing.
     """
-    first: dict[int, Judged] = {}
+    first: dict[tuple[object, ...], Judged] = {}
     differing: dict[int, tuple[str, str]] = {}
     for run in judged:
         if run.trial.scenario.chaos or (run.run.error or "").startswith("unreachable"):
             continue
-        other = first.setdefault(run.trial.prompt, run)
+        other = first.setdefault(_asked(run), run)
         if _did(other) != _did(run):
             differing.setdefault(run.trial.prompt, (other.run.id, run.run.id))
     if not differing:
@@ -37,6 +37,12 @@ def unsteady_prompts(judged: Iterable[Judged]) -> tuple[tuple[int, ...], list[st
         "the verdicts of the cells that are marked unsteady depend on the runs before them"
     )
     return tuple(differing), [note]
+
+
+def _asked(judged: Judged) -> tuple[object, ...]:
+    """What two equal runs were asked."""
+    mutation = judged.run.mutation
+    return judged.trial.prompt, judged.run.input, None if mutation is None else (mutation.type, mutation.number)
 
 
 def _did(judged: Judged) -> tuple[object, ...]:

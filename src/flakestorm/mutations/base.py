@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from flakestorm.core.choices import Draw
+from flakestorm.core.conversation import Conversation
 from flakestorm.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "REQUEST_TYPES",
     "TEXT_LIMIT",
     "AnyOperator",
+    "ConversationOperator",
     "Kind",
     "Mutation",
     "Operator",
@@ -65,7 +67,21 @@ class RequestOperator:
     change: Callable[[Outgoing, Draw], Outgoing]
 
 
-AnyOperator: TypeAlias = Operator | RequestOperator
+@dataclass(frozen=True, slots=True)
+class ConversationOperator:
+    """One way to change a conversation as a whole; single texts have none of it.
+
+    Args:
+        name, kind: as in `Operator`.
+        change: gives the new conversation, whose last turn is that of the old one.
+    """
+
+    name: str
+    kind: Kind
+    change: Callable[[Conversation, Draw], Conversation]
+
+
+AnyOperator: TypeAlias = Operator | RequestOperator | ConversationOperator
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import cast
 
 from flakestorm.config.vocabulary import MUTATION_WEIGHTS
-from flakestorm.core.choices import Choices
+from flakestorm.core.choices import Choices, Draw
+from flakestorm.core.conversation import Conversation
 from flakestorm.errors import Misuse
-from flakestorm.mutations.base import TEXT_LIMIT, AnyOperator, Mutation, Operator, RequestOperator, types
+from flakestorm.mutations.base import (
+    TEXT_LIMIT,
+    AnyOperator,
+    ConversationOperator,
+    Mutation,
+    Operator,
+    RequestOperator,
+    types,
+)
 from flakestorm.mutations.outgoing import Outgoing
 
 __all__ = ["Recipe", "made", "nth", "operators_of", "row", "shortfall"]
@@ -88,6 +98,10 @@ def row(recipe: Recipe, name: str, prompt: str) -> Iterator[Mutation]:
         Misuse: the type is not known, or an operator of a plug-in failed.
     """
     operators = operators_of(name, recipe.templates)
+    if isinstance(prompt, Conversation):
+        from flakestorm.mutations.dialogue import dialogue  # few golden prompts have turns
+
+        operators = (*dialogue(name), *operators)
     choices = Choices(recipe.seed, "mutation", prompt, name)
     seen = {_digest(prompt)}
     idle = turn = number = 0
@@ -146,13 +160,26 @@ def _applied(operator: AnyOperator, name: str, prompt: str, choices: Choices, tu
     if isinstance(operator, RequestOperator):
         change = partial(_changed, operator.change, choices, operator.name, turn)
         return Mutation(name, operator.name, operator.kind, prompt, prompt, 0, change=change)
-    try:
-        text = operator.write(prompt, choices.stream(operator.name, turn))
-    except Exception as error:
-        raise Misuse(f"mutation {name}/{operator.name} failed on {prompt[:60]!r}: {error}") from error
-    if not isinstance(text, str) or text == prompt or len(text) > TEXT_LIMIT:
+    draw = choices.stream(operator.name, turn)
+    if isinstance(operator, ConversationOperator):
+        text: str | None = operator.change(cast(Conversation, prompt), draw)
+    elif isinstance(prompt, Conversation):
+        at = choices.below(len(prompt.turns), "turn", operator.name, turn)
+        text = _written(operator, name, prompt.turns[at], draw)
+        text = None if text is None else prompt.changed(at, lambda _, text=text: text)  # type: ignore[misc]
+    else:
+        text = _written(operator, name, prompt, draw)
+    if text is None or len(text) > TEXT_LIMIT:
         return None
     return Mutation(name, operator.name, operator.kind, prompt, text, 0)
+
+
+def _written(operator: Operator, name: str, prompt: str, draw: Draw) -> str | None:
+    try:
+        text = operator.write(prompt, draw)
+    except Exception as error:
+        raise Misuse(f"mutation {name}/{operator.name} failed on {prompt[:60]!r}: {error}") from error
+    return None if not isinstance(text, str) or text == prompt else text
 
 
 def _changed(

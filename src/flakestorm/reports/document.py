@@ -171,6 +171,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
         "also_fails_without_chaos": cell.also_fails_without_chaos,
         "min_pass_rate": cell.min_pass_rate,
         "unsteady": cell.unsteady,
+        "also_fails_unmutated": cell.also_fails_unmutated,
     }
 
 
@@ -209,6 +210,7 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         "prompt": run.prompt,
         "trial": run.trial,
         "input": run.input,
+        **({"turns": [asdict(turn) for turn in run.turns]} if run.turns else {}),
         **({} if run.mutation is None else {"mutation": asdict(run.mutation)}),
         "output": run.output,
         "error": run.error,

@@ -120,7 +120,7 @@ def _data(report: Report, grid: Grid, exchanges: Exchanges | None, base: Path | 
         ],
         "cells": [
             [row, column, cell.prompt, cell.trial, cell.verdict, visible(cell.reason), runs.get(cell.run, -1),
-             int(cell.also_fails_without_chaos)]
+             int(cell.also_fails_without_chaos) + 2 * int(cell.also_fails_unmutated)]
             for row, squares in enumerate(grid.rows)
             for column, square in enumerate(squares)
             for cell in square.cells
@@ -141,6 +141,9 @@ def _run(run: RunResult, timeline: dict[str, Any] | None, base: Path | str | Non
         "prompt": run.prompt,
         "trial": run.trial,
         "input": excerpt(run.input, OUTPUT_CHARS),
+        "turns": [
+            [excerpt(turn.input, OUTPUT_CHARS), excerpt(turn.error or turn.output, OUTPUT_CHARS)] for turn in run.turns
+        ],
         "mutation": mutated(run.mutation),
         "output": excerpt(run.output, OUTPUT_CHARS),
         "error": None if run.error is None else excerpt(run.error, OUTPUT_CHARS),

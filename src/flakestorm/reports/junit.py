@@ -89,6 +89,8 @@ def _detail(cell: CellResult, run: RunResult | None) -> list[str]:
     said = [f"{cell.severity}: {visible(cell.reason)}"]
     if cell.also_fails_without_chaos:
         said.append("also fails without chaos: chaos is not the cause")
+    if cell.also_fails_unmutated:
+        said.append("also fails unmutated: the mutation is not the cause")
     if run is None:
         return said
     said.append(f"input: {one_line(run.input, 400)}")

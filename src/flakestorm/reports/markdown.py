@@ -114,6 +114,7 @@ def _broken(report: Report) -> Iterator[str]:
 def _cell(cell: CellResult, run: RunResult | None) -> Iterator[str]:
     symbol = _SYMBOL["fail" if cell.verdict == "fail" else "open"]
     also = " (also fails without chaos: chaos is not the cause)" if cell.also_fails_without_chaos else ""
+    also += " (also fails unmutated: the mutation is not the cause)" if cell.also_fails_unmutated else ""
     yield (
         f"{symbol} **{_safe(one_line(cell.scenario, 80))} × {_safe(one_line(cell.invariant, 80))}** ({cell.severity}): "
         f"{_safe(one_line(cell.reason, 400))}{also}"
@@ -122,7 +123,10 @@ def _cell(cell: CellResult, run: RunResult | None) -> Iterator[str]:
         return
     said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
     mutation = f"<br>mutation: {_safe(mutated(run.mutation))}" if run.mutation else ""
-    yield f"input: {_safe(one_line(run.input, 160))}{mutation}<br>{_safe(said)}"
+    turns = "".join(
+        f"<br>turn {at}: {_safe(one_line(t.error or t.output, 160))}" for at, t in enumerate(run.turns[:-1], 1)
+    )
+    yield f"input: {_safe(one_line(run.input, 160))}{mutation}{turns}<br>{_safe(said)}"
     if run.reproduce:
         yield _fenced(unbroken(run.reproduce))
 

@@ -242,6 +242,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
     page.say("", one_line(cell.reason, 400), indent=2)
     if cell.also_fails_without_chaos:
         page.say("", "also fails without chaos: chaos is not the cause", indent=2)
+    if cell.also_fails_unmutated:
+        page.say("", "also fails unmutated: the mutation is not the cause", indent=2)
     if cell.unsteady:
         page.say("", "unsteady: equal runs of this prompt differ", indent=2)
     if run is None:
@@ -250,6 +252,8 @@ def _cell(page: _Page, cells: list[CellResult], run: RunResult | None) -> None:
         page.say("bright_black", f"prompt {run.prompt}: {one_line(run.input, 160)}", indent=2)
         if run.mutation is not None:
             page.say("bright_black", f"mutation: {mutated(run.mutation)}", indent=2)
+        for at, turn in enumerate(run.turns[:-1], 1):
+            page.say("bright_black", f"turn {at}: {one_line(turn.error or turn.output, 160)}", indent=2)
         said = f"output: {one_line(run.output, 240)}" if run.error is None else f"error: {one_line(run.error, 240)}"
         page.say("bright_black", said, indent=2)
     if run.planned or run.fired:

@@ -21,6 +21,7 @@ from flakestorm.config.load import reads, text_of
 from flakestorm.config.marked import Mapping, parse
 from flakestorm.config.model import Config
 from flakestorm.config.replays import ReplaySession
+from flakestorm.core.conversation import turns_of
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.sessions.taped import session_of
 from flakestorm.tape.model import FORMAT
@@ -163,9 +164,13 @@ def _taped(path: Path, contract: str) -> Incident:
             f"{path}: the tape has no input, because it was made of other than a run of the configured agent; write a "
             "session with its 'input', or prove it with `flakestorm verify-tape`"
         )
-    run = tape.header.get("run")
+    run, turns = tape.header.get("run"), list(turns_of(tape.input))
     session = session_of(
-        tape.exchanges(), id=path.stem, input=tape.input, contract=contract, source=f"tape {run or path.name}"
+        tape.exchanges(),
+        id=path.stem,
+        input=turns if len(turns) > 1 else turns[0],
+        contract=contract,
+        source=f"tape {run or path.name}",
     )
     return Incident(session, path, path.parent)
 

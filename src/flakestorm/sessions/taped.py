@@ -28,7 +28,14 @@ __all__ = ["session_of", "tool_responses"]
 _OURS = re.compile(r"^CallFailed: (?:(?:timeout|reset|refused): )?")
 
 
-def session_of(exchanges: Sequence[Exchange], *, id: str, input: str, contract: str, **more: Any) -> ReplaySession:  # noqa: A002 -- as the keys are called
+def session_of(
+    exchanges: Sequence[Exchange],
+    *,
+    id: str,  # noqa: A002 -- as the keys are called
+    input: str | list[str],  # noqa: A002
+    contract: str,
+    **more: Any,
+) -> ReplaySession:
     """The session that a run is.
 
     Args:

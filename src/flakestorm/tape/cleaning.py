@@ -13,12 +13,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from flakestorm.core.call import Call, Headers, header, without_headers
+from flakestorm.core.conversation import Turn
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor
 from flakestorm.wire.encoding import decode_body
 
-__all__ = ["Cleaner", "cleaned"]
+__all__ = ["Cleaner", "cleaned", "redacted"]
 
 _SMALL = 512
 _MARGIN = 64  # how far around new text a secret may reach, if no quote or blank ends it before
@@ -208,6 +209,12 @@ def cleaned(text: str, redactor: Redactor) -> str:
         return redactor.text(text)
     reply = Recorded(chunks=[text.encode("utf-8", "surrogatepass")], stream=True)
     return _Body(reply, redactor).clean().body.decode("utf-8", "surrogatepass")
+
+
+def redacted(turn: Turn, redactor: Redactor) -> Turn:
+    """A turn of a conversation, without secrets."""
+    error = redactor.maybe(turn.error)
+    return replace(turn, input=redactor.text(turn.input), output=cleaned(turn.output, redactor), error=error)
 
 
 def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, int]:

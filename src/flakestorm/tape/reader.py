@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import convert
 
+from flakestorm.core.conversation import Conversation, Turn
 from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.tape.document import document
 from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
@@ -39,12 +41,14 @@ class Footer:
         error: why there is no output, or None.
         digest: what was asked and said, as one hash (`lines.digest`).
         stdin: of a recorded command, what it was given to read; None where that was nothing that could be kept.
+        turns: of a conversation, its turns.
     """
 
     output: str
     error: str | None
     digest: str
     stdin: bytes | None = None
+    turns: tuple[Turn, ...] = ()
 
 
 class Tape:
@@ -150,8 +154,10 @@ class Tape:
 
     @property
     def input(self) -> str | None:
-        """The text the agent was given, or None for a run that had no input."""
-        value = self.header.get("input")
+        """What the agent was given, several turns as a `Conversation`; None for a run that had no input."""
+        value, turns = self.header.get("input"), self.header.get("turns")
+        if isinstance(turns, list) and turns and all(isinstance(turn, str) for turn in turns):
+            return Conversation(turns)
         return value if isinstance(value, str) else None
 
     def verify(self) -> None:
@@ -189,6 +195,7 @@ def describe(tape: Tape) -> dict[str, Any]:
         "error": footer.error if footer else None,
         "digest": footer.digest if footer else digest(exchanges, output),
         "complete": footer is not None,
+        **({"turns": [asdict(turn) for turn in footer.turns]} if footer and footer.turns else {}),
         "exchanges": [document(exchange) for exchange in exchanges],
     }
 
@@ -242,7 +249,8 @@ def _footer(content: dict[str, Any]) -> Footer:
     output, error, value = content.get("output"), content.get("error"), content["digest"]
     if not isinstance(output, str) or not isinstance(value, str) or not (error is None or isinstance(error, str)):
         raise ValueError("the footer's 'output', 'error' and 'digest' must be strings")
-    return Footer(output, error, value, from_json(content["stdin"]) if "stdin" in content else None)
+    stdin = from_json(content["stdin"]) if "stdin" in content else None
+    return Footer(output, error, value, stdin, convert(content.get("turns", []), tuple[Turn, ...]))
 
 
 def _too_new(path: Path, kind: str) -> TapeDamaged:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import orjson
 
 from flakestorm.core.call import Call, Headers, header
+from flakestorm.core.conversation import Conversation
 from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.model import Exchange, Recorded
@@ -52,7 +53,9 @@ class Telling:
         return text if self._redactor is None else cleaned(text, self._redactor)
 
     def real(self, text: str) -> str:
-        """A recorded text with the secrets that are known here."""
+        """A recorded text, or conversation, with the secrets that are known here."""
+        if isinstance(text, Conversation):
+            return text.each(self.real)
         return text if self._redactor is None or SECRET not in text else self._redactor.real(text.encode()).decode()
 
     def heard(self, reply: Recorded) -> Recorded:

@@ -44,6 +44,9 @@ def lines(tape: Tape) -> Iterator[str]:
     if footer is None:
         yield "The recording was interrupted: there is no output, and exchanges under way at the end are missing."
     else:
+        for at, turn in enumerate(footer.turns, 1):
+            yield f"turn {at} {_excerpt(turn.input)}"
+            yield f"       {_excerpt(turn.output if turn.error is None else turn.error)}"
         yield f"error  {_excerpt(footer.error)}" if footer.error else f"output {_excerpt(footer.output)}"
         yield f"digest {plain(footer.digest)}"
 

@@ -13,18 +13,19 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from flakestorm.core.call import Call, Reply, Tap, header
+from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError, TapeError
-from flakestorm.tape.cleaning import Cleaner, cleaned
+from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
 from flakestorm.tape.files import Growing
 from flakestorm.tape.lines import FILE, START, Lines, Said, seal
 from flakestorm.tape.model import Exchange, Recorded
@@ -148,13 +149,16 @@ class Recorder:
         at.world = _unheard()
         return _World(call, at, at.world)
 
-    def close(self, *, output: str = "", error: str | None = None, stdin: bytes | None = None) -> None:
+    def close(
+        self, *, output: str = "", error: str | None = None, stdin: bytes | None = None, turns: Sequence[Turn] = ()
+    ) -> None:
         """The run is over: exchanges still open are ended as `client left`, and the footer is written.
 
         Args:
             output: the agent's output.
             error: why there is none, or None.
             stdin: of a recorded command, what it was given to read.
+            turns: of a conversation, its turns.
 
         Raises:
             TapeError: the file could not be written to its end; what is in it stays readable.
@@ -166,14 +170,15 @@ class Recorder:
                 at.exchange.reply = _so_far(at.exchange.reply)
                 at.world = at.world and _so_far(at.world)
                 self.ended(at)
-            read = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
             output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
             late = self._late or self.redactor.version != self._known
             if self._file is not None and (late or self._head != _cleaned(self._header, self.redactor)):
                 self._file, self._said = _without_late_secrets(self._file, self._header, self.redactor, self._said)
             self._digest = self._said.total(output)
             if self._file is not None:
-                self._file.append({"output": output, "error": error, "digest": self._digest, **read})
+                more: dict[str, Any] = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
+                more |= {"turns": [asdict(redacted(turn, self.redactor)) for turn in turns]} if turns else {}
+                self._file.append({"output": output, "error": error, "digest": self._digest, **more})
                 self._file.close()
 
     def ended(self, at: _Open) -> None:

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from agents_support import FakeBoundary, FakeChannel, FakeLine, config, serving, talking
-from flakestorm.agents import http
+from flakestorm.agents import delivery, http
 from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.ready import free_port
 from flakestorm.core.answer import AgentError, Answer
@@ -403,11 +403,17 @@ async def test_a_changed_request_is_what_is_sent() -> None:
     assert json.loads(answer.output) == ["PUT", "1", "hello"]
 
 
-async def test_waiting_on_purpose_is_not_the_agents_time() -> None:
+async def test_waiting_on_purpose_is_not_the_agents_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses are longer than the agent may take. They are noted, not waited for, so no time of its own is left."""
+    paused: list[float] = []
+
+    async def pause(_: object, seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr(delivery, "_pause", pause)
     async with serving(replying(b'{"output": "hi"}')) as url:
-        answer = await ask_changed(url, lambda request: request.sent(pieces=3, pause_s=0.6), timeout=1000)
-    assert answer.output == "hi"
-    assert answer.latency_ms < 1000
+        answer = await ask_changed(url, lambda request: request.sent(pieces=3, pause_s=60.0), timeout=1000)
+    assert (answer.output, answer.latency_ms, paused) == ("hi", 0.0, [60.0, 60.0])
 
 
 async def test_of_several_replies_the_one_that_failed_counts() -> None:

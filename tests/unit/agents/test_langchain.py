@@ -5,6 +5,7 @@ The stand-ins here do what LangChain and LangGraph do; tests/agents runs the rea
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from agents_support import config
+from flakestorm.agents.history import History
 from flakestorm.agents.langchain import answer_of, as_runnable, input_maker
 from flakestorm.agents.reading import read_value
 from flakestorm.core.answer import AgentError
@@ -176,3 +178,20 @@ async def test_each_run_of_a_graph_that_keeps_threads_is_a_thread_of_its_own() -
 def test_what_is_no_runnable(found: Any, said: str) -> None:
     with pytest.raises(AgentUnreachable, match=said):
         as_runnable(found, config(Path(), type="langchain", endpoint="a:b").agent)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_conversation_is_one_thread_or_brings_its_messages(keeps: bool) -> None:
+    runnable = Runnable(schema=fields("messages", messages="array"))
+    if keeps:
+        runnable.checkpointer = object()  # type: ignore[attr-defined]
+    ask = as_runnable(runnable, config(Path(), type="langchain", endpoint="a:b").agent)
+    history = History()
+    await ask("hi", history=history)
+    history.add("hi", "fine")
+    await ask("and?", history=history)
+    now = {"role": "user", "content": "and?"}
+    assert runnable.given[1] == {"messages": [now] if keeps else [*history, now]}
+    threads = {json.dumps(each) for each in runnable.configs}
+    assert len(threads) == 1
+    assert (history.thread in threads.pop()) == keeps

@@ -1,7 +1,7 @@
 import pytest
 
 from contracts_support import cells
-from flakestorm.contracts.cells import mark_also_fails, never_applied, never_found, rates
+from flakestorm.contracts.cells import mark_also_fails, mark_also_unmutated, never_applied, never_found, rates
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,11 @@ def test_a_control_is_not_marked_itself() -> None:
 
 def test_an_invariant_that_never_applied_is_named() -> None:
     assert never_applied(["admits", "declines"], cells("i")) == ("declines",)
+
+
+def test_a_failing_mutation_says_so_where_its_golden_prompt_fails_too() -> None:
+    broken = cells("fp", scenario="noise") + cells("f", scenario="noise", prompt=1)
+    controls = cells("f", scenario="no chaos") + cells("p", scenario="no chaos", prompt=1)
+    found = mark_also_unmutated(broken, controls, {c.run for c in broken})
+    assert [c.also_fails_unmutated for c in found] == [True, False, False]
+    assert mark_also_unmutated(broken, controls, set()) == broken

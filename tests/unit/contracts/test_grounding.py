@@ -109,3 +109,25 @@ def test_inventions_in_real_answers_are_found() -> None:
     missed = [index for index, run in swaps if grounded(inv("grounded"), run).outcome != "fail"]
     assert len(swaps) >= 30
     assert len(missed) <= len(swaps) // 10
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "1" * 50_000, "1." + "3" * 50_000, "a" * 50_000, "1 " * 25_000, "12:" * 16_000, "A-1-" * 12_500,
+        " ".join(str(n * 37 + 1000) for n in range(8_000)),
+        " ".join(f"{n % 28 + 1} May {n + 1000}" for n in range(4_500)),
+    ],
+    ids=["digits", "decimals", "letters", "counts", "times", "ids", "numbers", "dates"],
+)  # fmt: skip
+def test_no_answer_is_too_long_or_its_numbers_too_large(output: str) -> None:
+    """As the answer, and as what was told; a check that breaks off would be inconclusive."""
+    for result in (verdict(output), verdict("it costs 98765.5", asked=output)):
+        assert result.outcome in ("pass", "fail"), result.reason
+    assert verdict(output, asked=output).outcome == "pass"
+
+
+def test_the_last_digits_are_those_of_something_longer() -> None:
+    assert verdict("ends in 486", asked="card 4421486").outcome == "pass"
+    assert verdict("ends in 486", asked="card x486").outcome == "pass"
+    assert verdict("ends in 148", asked="card 4421486").outcome == "fail"

@@ -1,12 +1,13 @@
 import os
 import subprocess
 import sys
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.core.choices import Choices, entropy_seed, entropy_token
+from flakestorm.core.choices import Choices, entropy_seed, entropy_token, entropy_uuid
 
 SCRIPT = """
 from flakestorm.core.choices import Choices
@@ -62,3 +63,9 @@ def test_streams_are_reproducible_and_apart() -> None:
 def test_entropy_differs() -> None:
     assert entropy_token() != entropy_token()
     assert 0 <= entropy_seed() < 2**31
+
+
+def test_a_fresh_name_is_a_random_uuid() -> None:
+    first, second = UUID(entropy_uuid()), UUID(entropy_uuid())
+    assert first != second
+    assert (first.version, first.variant) == (4, "specified in RFC 4122")

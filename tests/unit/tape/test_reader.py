@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from faults_support import JSON, RESULTS, tool_call
 from flakestorm.core.call import Reply
+from flakestorm.core.conversation import Conversation
 from flakestorm.errors import TapeDamaged
 from flakestorm.tape import reader
 from flakestorm.tape.lines import START, seal
@@ -256,3 +257,15 @@ def test_the_patterns_of_the_recording_are_used_again(tmp_path: Path) -> None:
     header = {"format": "flakestorm-tape/2", "key": "k", "redact": ["CUST-[0-9]"]}
     redactor = Tape.open(forge(tmp_path / "x", header)).redactor(known=(), patterns=["ORD-[0-9]"])
     assert redactor.text("CUST-1 and ORD-2").count("[secret:") == 2
+
+
+@pytest.mark.parametrize("turns", [[], "text", [1, 2], [["a"]], {"a": 1}])
+def test_turns_that_are_none_are_no_conversation(turns: object, tmp_path: Path) -> None:
+    tape = Tape(tmp_path / "a.tape", {"input": "hi", "turns": turns})
+    assert type(tape.input) is str
+
+
+def test_a_conversation_is_read_as_one(tmp_path: Path) -> None:
+    given = Tape(tmp_path / "a.tape", {"input": "[1] a\n[2] b", "turns": ["a", "b"]}).input
+    assert isinstance(given, Conversation)
+    assert given.turns == ("a", "b")

@@ -106,12 +106,13 @@
 
   function body(cell, run) {
     const verdict = make("p", { className: "why", textContent: (cell.reason || cell.verdict) });
-    const also = cell.also ? make("p", { className: "also", textContent: "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : "";
+    const also = cell.also ? make("p", { className: "also", textContent: cell.also & 2 ? "≡ The golden prompt also fails, so the mutation is not the cause." : "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : "";
     if (!run) return make("div", { className: "body" }, verdict, also);
     const calls = Object.entries(run.calls).filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ");
     return make("div", { className: "body" }, make("div", null, verdict, also),
       block("Prompt", run.input),
       run.mutation ? block("Mutation", run.mutation) : "",
+      ...run.turns.slice(0, -1).flatMap(([asked, said], at) => [block("Turn " + (at + 1), asked), block("Said", said || "(empty)")]),
       run.error === null ? block("Output", run.output || "(empty)") : block("Error", run.error, "bad"),
       make("dl", { className: "pairs" },
         make("dt", { textContent: "Faults planned" }), make("dd", { textContent: String(run.planned) }),
@@ -129,7 +130,7 @@
       make("strong", { textContent: "Prompt " + cell.prompt + ", trial " + cell.trial }),
       make("span", { className: "quiet", textContent: run ? run.id + " · " + ms(run.latency_ms) : "" }),
       run && run.planned && !run.fired.length ? chip("quiet", "no fault fired") : "",
-      cell.also ? chip("quiet", "≡ also fails without chaos") : "");
+      cell.also ? chip("quiet", cell.also & 2 ? "≡ also fails unmutated" : "≡ also fails without chaos") : "");
     const made = make("details", { className: "run" }, summary);
     const fill = () => { if (made.childElementCount === 1) made.append(body(cell, run)); };
     made.addEventListener("toggle", fill);
