@@ -74,7 +74,12 @@ class Loaded:
 
 
 def load_tape(
-    path: str | Path, *, mode: Mode = "renamed", known: Iterable[str] | None = None, patterns: Iterable[str] = ()
+    path: str | Path,
+    *,
+    mode: Mode = "renamed",
+    known: Iterable[str] | None = None,
+    patterns: Iterable[str] = (),
+    pick: Callable[[Exchange], Exchange | None] = lambda exchange: exchange,
 ) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
 
@@ -82,6 +87,7 @@ def load_tape(
         path: the tape.
         mode: how requests are matched.
         known, patterns: secrets, as for `Redactor`.
+        pick: gives what is to be matched of an exchange, where that is not the whole; None leaves it out.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
@@ -100,7 +106,9 @@ def load_tape(
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            yield clean
+            picked = pick(clean)
+            if picked is not None:
+                yield picked
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)

@@ -10,6 +10,7 @@ import click
 from flakestorm.cli.forms import form_of, text, write
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.saved import comparison_named, history_of, report_named, store_folder
+from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
     from flakestorm.store.sqlite import Entry
@@ -55,16 +56,32 @@ def report(options: Globals, name: str | None) -> int:
 
 @click.command()
 @global_options
-@click.argument("name", metavar="[FILE|RUN]", default="latest")
-def score(options: Globals, name: str) -> int:
+@click.argument("name", metavar="[FILE|RUN]", required=False)
+def score(options: Globals, name: str | None) -> int:
     """Print a saved report's score and nothing else: the overall one, else the command's own.
 
-    Without a name, the newest saved report's. Exits 3, printing `no data`, where nothing was conclusive.
+    Without a name, the newest saved report's; comparisons have no score and are passed over. Exits 3, printing
+    `no data`, where nothing was conclusive.
     """
-    scores = report_named(name, options).scores
+    scores = report_named(name or _newest(options), options).scores
     value = next((scores[key].value for key in SCORES if key in scores), None)
     click.echo("no data" if value is None else f"{value:g}")
     return 3 if value is None else 0
+
+
+def _newest(options: Globals) -> str:
+    """The name of the newest saved report that is no comparison.
+
+    Raises:
+        Misuse: there is none.
+    """
+    from flakestorm.store.sqlite import Store
+
+    with Store(store_folder(options)) as store:
+        found = next((entry.id for entry in store.entries() if entry.command != "compare"), None)
+    if found is None:
+        raise Misuse("only comparisons are saved here, and they have no score; run `flakestorm contract run` or `ci`")
+    return found
 
 
 def _compared(document: Mapping[str, Any], options: Globals) -> int:
