@@ -12,7 +12,12 @@ from schema_support import held_to
 
 WHOLE = {"id": "whole", "type": "completes"}
 LISTED = [{"name": "calm"}, {"name": "down", "tool_faults": [{"match_url": "*/search*", "mode": "error"}]}]
-SESSION = {"id": "s", "input": "a flight to Oslo", "contract": "c", "tool_responses": [{"tool": "search", "response": {}}]}
+SESSION = {
+    "id": "s",
+    "input": "a flight to Oslo",
+    "contract": "c",
+    "tool_responses": [{"tool": "search", "response": {}}],
+}
 
 
 def judged(done: Done, *keys: str) -> dict:

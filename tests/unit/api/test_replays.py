@@ -46,4 +46,4 @@ def test_rules_about_time_forbid_it() -> None:
     config, _ = trial_of("{id: quick, type: latency, max_ms: 5}")
     assert timed(config.invariants) == ["quick"]
     assert not timed(trial_of("{type: completes}")[0].invariants)
-    assert set(TIMED) <= set(list(invariants))
+    assert set(TIMED) <= set(invariants)
