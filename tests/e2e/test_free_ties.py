@@ -103,3 +103,29 @@ def test_a_report_is_base(tmp_path) -> None:
         _, found = compare(folder, folder / "base.json", config)
     assert found["pairs"]["free"] == 0  # HEAD is judged by a rule of its own
     assert found["pairs"]["lost"] >= 1
+
+
+def test_tools_that_are_functions_do_not_run_twice(tmp_path) -> None:
+    """One after the other in one process, each from a folder of its own; what differs past the boundary is HEAD's own."""
+    code = (
+        "import pathlib, uuid\n\n"
+        "def search(to):\n"
+        "    with open({log!r}, 'a') as log:\n        log.write(to + '\\n')\n"
+        "    return {{'id': str(uuid.uuid4())}}\n\n"
+        "TOOLS = {{'search': search}}\n\n"
+        "def answer(text):\n    return f\"{says} {{search('Oslo')['id']}}\"\n"
+    )
+    configs = []
+    for side, says in (("base", "found"), ("head", "found"), ("other", "FOUND")):
+        folder = tmp_path / side
+        agent = {"type": "python", "endpoint": "tied_agent:answer", "tools": "tied_agent:TOOLS"}
+        configs.append(project(folder, agent, type="regex", pattern="(?-i:found)"))
+        (folder / "tied_agent.py").write_text(code.format(log=str(folder / "asked.txt"), says=says))
+    base, head, other = configs
+    _, found = compare(tmp_path, base, head, "--max-pairs", "3")
+    assert (found["pairs"]["free"], found["pairs"]["judged"]) == (3, 3)
+    assert (base.parent / "asked.txt").read_text().splitlines() == ["Oslo"] * 3
+    assert not (head.parent / "asked.txt").exists()
+    _, found = compare(tmp_path, base, other, "--max-pairs", "3")
+    assert (found["pairs"]["free"], found["pairs"]["lost"]) == (0, 3)
+    assert (other.parent / "asked.txt").read_text().splitlines() == ["Oslo"] * 3
