@@ -106,7 +106,7 @@ def test_a_report_is_base(tmp_path) -> None:
 
 
 def test_tools_that_are_functions_do_not_run_twice(tmp_path) -> None:
-    """One after the other in one process, each from a folder of its own; what differs past the boundary is HEAD's own."""
+    """Nor does an answer that HEAD puts otherwise bring it another result than its own call."""
     code = (
         "import pathlib, uuid\n\n"
         "def search(to):\n"
