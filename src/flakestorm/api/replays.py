@@ -83,7 +83,6 @@ class Replays:
         if not tapes:
             return list(trials)
         players = {run: tape.player() for run, tape in tapes.items()}
-        seen: dict[str, Judged] = {}
         alone = replace(
             runner,
             budget=None,  # nothing is spent
@@ -92,21 +91,28 @@ class Replays:
             within=lambda trial: (players[trial.run].stage,),
             viewed=lambda trial, view: _with_evidence(view, tapes[trial.run]),
         )
-        await alone.carry_out([self._asked(t) for t in trials if t.run in tapes], lambda j: seen.update({j.run.id: j}))
-        for trial in trials:
-            if trial.run in seen:
-                known = self._tie(trial, seen[trial.run], tapes[trial.run], players[trial.run], runner.baselines)
-                if known is not None:
-                    self.free.add(trial.run)
-                    done(known)
-                    runner.listener(RunFinished(known.run, known.cells))
-                else:
-                    Path(seen[trial.run].run.tape).unlink(missing_ok=True)
-                    self._differed.add((trial.scenario.name, trial.prompt))
-                    self._shared[trial.run] = self._load(_run_of(self.base(trial)), _model_reply).player(
-                        allow_live=True
-                    )
+        asked = {trial.run: trial for trial in trials if trial.run in tapes}
+
+        def ended(head: Judged) -> None:
+            trial = asked[head.run.id]
+            known = self._tie(trial, head, tapes[trial.run], players[trial.run], runner.baselines)
+            if known is None:
+                self._differs(trial, head)
+                return
+            self.free.add(trial.run)
+            done(known)
+            runner.listener(RunFinished(known.run, known.cells))
+
+        await alone.carry_out([self._asked(trial) for trial in asked.values()], ended)
         return [trial for trial in trials if trial.run not in self.free]
+
+    def _differs(self, trial: Trial, head: Judged) -> None:
+        """HEAD is to be run live, with what is still BASE's."""
+        Path(head.run.tape).unlink(missing_ok=True)
+        self.free.discard(trial.run)  # as a baseline it may have been
+        self._differed.add((trial.scenario.name, trial.prompt))
+        models = self._load(_run_of(self.base(trial)), _model_reply)
+        self._shared[trial.run] = models.player(allow_live=True)
 
     def _tape(self, trial: Trial) -> Loaded | None:
         """BASE's tape of this trial, where it may tell what HEAD does."""
