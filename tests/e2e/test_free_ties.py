@@ -129,3 +129,12 @@ def test_tools_that_are_functions_do_not_run_twice(tmp_path) -> None:
     _, found = compare(tmp_path, base, other, "--max-pairs", "3")
     assert (found["pairs"]["free"], found["pairs"]["lost"]) == (0, 3)
     assert (other.parent / "asked.txt").read_text().splitlines() == ["Oslo"] * 3
+
+
+def test_the_baselines_of_an_equal_head_are_free_too(tmp_path) -> None:
+    with world() as up:
+        base = project(tmp_path / "base", sdk_agent(up), FAULTS[1:2], type="behavior_unchanged")
+        head = project(tmp_path / "head", sdk_agent(up), FAULTS[1:2], type="behavior_unchanged")
+        _, found = compare(tmp_path, base, head, "--max-pairs", "2")
+        assert counted(up) == {"/v1/chat/completions": 4, "/search": 1}  # BASE's baseline, and its two runs
+    assert (found["pairs"]["free"], found["pairs"]["tied"]) == (2, 2)
