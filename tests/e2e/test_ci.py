@@ -82,11 +82,11 @@ def test_a_low_score_is_1(project, tmp_path) -> None:
     assert "the overall score 0.5 is below the 0.9 asked for" in done.out
 
 
-def test_what_cannot_be_judged_is_3(project, tmp_path) -> None:
+def test_a_session_whose_contract_is_not_there_is_2(project, tmp_path) -> None:
     project(chaos_matrix=[], replays={"sessions": [{"id": "a", "input": "b"}]})
     done = flakestorm(tmp_path, "ci", env=project.env)
-    assert done.code == 3
-    assert "replay is configured but not available" in done.out
+    assert done.code == 2
+    assert "there is no contract 'default'" in done.err
 
 
 def test_a_fault_that_never_fires_is_3(project, tmp_path) -> None:

@@ -151,8 +151,9 @@ def test_launched_agents_with_tokens_and_cost(tmp_path) -> None:
         agent = sdk_agent(up)
         contract = {**CONTRACT, "invariants": [{"id": "whole", "type": "completes"}]}
         config = write_config(tmp_path, agent=agent, contract=contract)
-        done, found = compare(tmp_path, config, config, "--max-pairs", "3")
+        done, found = compare(tmp_path, config, config, "--max-pairs", "3", "--no-replay")
     assert done.code == 3
+    assert found["pairs"]["free"] == 0
     assert found["tokens"]["difference"] == 0
     assert found["cost"]["base"] == found["cost"]["head"] > 0
     assert "cost: BASE" in done.out

@@ -7,7 +7,7 @@ a report is not run, and the other one runs what that report holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from msgspec.structs import replace as changed_in
 
 from flakestorm.api.carrying import in_a_loop, in_words, seed_of
 from flakestorm.api.options import Options
+from flakestorm.api.replays import Replays, timed
 from flakestorm.api.sides import Live, key_of, side_of, sides_in, texts_of
 from flakestorm.api.versions import Version, version
 from flakestorm.config import contract_of, require_invariants, scenarios_of
@@ -27,18 +28,14 @@ from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.compare import Compared, Comparison, Key, Pair, Ruling, Side, pair, rule
 from flakestorm.engine.events import Planned, Report
 from flakestorm.engine.plan import BASELINE, Plan, Trial, make_plan
-from flakestorm.engine.runner import Judged
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 
-__all__ = ["ALPHA", "DELTA", "MAX_PAIRS", "Ahead", "Comparison", "Terms", "compare", "plan_of", "would_run"]
+__all__ = ["ALPHA", "DELTA", "MAX_PAIRS", "Comparison", "Terms", "compare", "plan_of", "would_run"]
 
 ALPHA, DELTA, MAX_PAIRS = 0.05, 0.1, 200
 """What is taken where nothing is said: 163 pairs show "not worse by .1" where a fifth of them differ."""
-
-Ahead = Callable[[Judged, Trial], Awaitable[Judged | None]]
-"""What HEAD would do in this trial, if that is known from BASE's run of it without running HEAD: a free tie."""
 
 
 class Terms(NamedTuple):
@@ -61,7 +58,7 @@ def compare(
     terms: Terms | None = None,
     options: Options | None = None,
     saved: Callable[[str], Report] | None = None,
-    ahead: Ahead | None = None,
+    replay: bool = True,
     earlier: Sequence[Pair] = (),
 ) -> Comparison:
     """Compare two versions of an agent.
@@ -72,7 +69,7 @@ def compare(
         terms: how sure, how much, how long.
         options: how runs are carried out.
         saved: gives the report that the store knows by a name.
-        ahead: tells free ties.
+        replay: whether BASE's tapes are played to HEAD first, and what they tell is not run; see `api/replays.py`.
         earlier: pairs of an earlier, interrupted comparison of the same with the same seed; they are not made again.
 
     Raises:
@@ -84,7 +81,7 @@ def compare(
     with ExitStack() as open_:
         find = saved or _nothing_saved
         both = [open_.enter_context(version(str(name), Path(config), find)) for name in (base, head)]
-        return in_a_loop(_Comparing(both[0], both[1], terms, options, ahead, pairs=list(earlier)).run)
+        return in_a_loop(_Comparing(both[0], both[1], terms, options, replay, pairs=list(earlier)).run)
 
 
 def _nothing_saved(name: str) -> Report:
@@ -99,10 +96,10 @@ class _Comparing:
     head: Version
     terms: Terms
     options: Options
-    ahead: Ahead | None
+    replay: bool
     notes: list[str] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
-    _free: set[str] = field(default_factory=set)
+    _replays: Replays | None = None
     _batches: int = 0
 
     async def run(self) -> Comparison:
@@ -164,12 +161,7 @@ class _Comparing:
         self.notes += _same_place(self.base, self.head)
         if config.contract is not None and config.contract.generate is not None:
             self.notes.append(f"scenarios that {config.contract.generate} generates are not compared")
-        sides = [
-            sides_in(found.report)
-            if found.report is not None
-            else Live(found, _judged_as(config, found.config or config), plan, self.options, seed, folder)
-            for found, folder in ((self.base, "base"), (self.head, "head"))
-        ]
+        sides = self._sides(config, plan, seed)
         known = {each.key for each in self.pairs}
         names = texts_of(plan.prompts)
         trials = [trial for trial in self._trials(plan, sides) if key_of(trial, names) not in known]
@@ -196,6 +188,28 @@ class _Comparing:
                         await side.close()
         return False
 
+    def _sides(self, config: Config, plan: Plan, seed: int) -> list[Live | Mapping[Key, Side]]:
+        """BASE and HEAD. A HEAD that is run knows BASE's runs, which may tell what it does."""
+        names = texts_of(plan.prompts)
+
+        def side(found: Version, folder: str, replays: Replays | None = None) -> Live | Mapping[Key, Side]:
+            if found.report is not None:
+                return sides_in(found.report)
+            own = _judged_as(config, found.config or config)
+            return Live(found, own, plan, self.options, seed, folder, replays=replays)
+
+        base = side(self.base, "base")
+        if self.replay and self.head.config is not None:
+            if by_time := timed(plan.invariants):
+                self.notes.append(f"BASE's tapes were not played to HEAD: {', '.join(by_time)} judges how long it took")
+            else:
+                self._replays = Replays(
+                    self.head.config,
+                    self.options.tapes / "replays",
+                    lambda at: base.done.get(at.run) if isinstance(base, Live) else base.get(key_of(at, names)),
+                )
+        return [base, side(self.head, "head", self._replays)]
+
     def _trials(self, plan: Plan, sides: Sequence[Live | Mapping[Key, Side]]) -> list[Trial]:
         """In rounds of one trial of each task, as many as are wanted, and those that a report holds."""
         names = texts_of(plan.prompts)
@@ -221,33 +235,29 @@ class _Comparing:
         return size if left is None else max(1, min(size, left // len(live)))
 
     async def _make(self, batch: Sequence[Trial], sides: Sequence[Live | Mapping[Key, Side]]) -> None:
-        """Both versions' runs. They take turns at being first, so that what only the first one pays for evens out."""
+        """Both versions' runs. They take turns at being first, so that what only the first one pays for evens out;
+        where BASE's tapes may tell what HEAD does, BASE is."""
         self._batches += 1
-        base, head = sides
-        if self.ahead is not None and isinstance(base, Live) and isinstance(head, Live):
-            await base.run(batch)
-            for trial in batch:
-                known = await self.ahead(base.done[trial.run], trial) if trial.run in base.done else None
-                if known is not None:
-                    head.done[trial.run] = known
-                    self._free.add(trial.run)
-            await head.run([trial for trial in batch if trial.run not in head.done])
-            return
-        order = list(sides) if self._batches % 2 else [*reversed(sides)]
+        if self._replays is not None and self._replays.promising(batch):
+            order = list(sides)
+        else:
+            order = list(sides) if self._batches % 2 else [*reversed(sides)]
         for side in order:
             if isinstance(side, Live):
                 await side.run(batch)
 
     def _gather(self, batch: Sequence[Trial], sides: Sequence[Live | Mapping[Key, Side]], names: Sequence[str]) -> None:
         """The pairs both of whose runs have ended."""
+        replays = self._replays
         for trial in batch:
             key = key_of(trial, names)
             base, head = (
                 side_of(side.done.get(trial.run)) if isinstance(side, Live) else side.get(key) for side in sides
             )
             if base is not None and head is not None:
-                made = pair(key, base, head, free=trial.run in self._free)
-                self.pairs.append(replace(made, batch=self._batches))
+                made = pair(key, base, head, free=replays is not None and trial.run in replays.free)
+                replayed = 0 if replays is None else replays.taken(trial.run)
+                self.pairs.append(replace(made, batch=self._batches, replayed=replayed))
 
 
 def would_run(

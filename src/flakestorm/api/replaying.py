@@ -80,6 +80,7 @@ def load_tape(
     known: Iterable[str] | None = None,
     patterns: Iterable[str] = (),
     world: bool = False,
+    pick: Callable[[Exchange], Exchange | None] = lambda exchange: exchange,
 ) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
 
@@ -89,6 +90,7 @@ def load_tape(
         known, patterns: secrets, as for `Redactor`.
         world: know what the world was asked and said, instead of what the agent asked and saw; then the faults of the
             recording can be played over it again.
+        pick: gives what is to be matched of an exchange, where that is not the whole; None leaves it out.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
@@ -107,7 +109,9 @@ def load_tape(
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            yield from _of_world(clean) if world else (clean,)
+            picked = pick(clean)
+            if picked is not None:
+                yield from _of_world(picked) if world else (picked,)
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flakestorm.api.carrying import hub_of, runner_of
 from flakestorm.api.options import Options
+from flakestorm.api.replays import Replays
 from flakestorm.api.versions import Version
 from flakestorm.config.model import Config
 from flakestorm.engine.compare import Key, Side
@@ -31,12 +32,26 @@ class _Work:
 
 class Live:
     """A version that is run. An agent that is not launched is let go of after each batch: in this process the other
-    version's modules, environment and tools would get in its way, and behind a standing gateway the other version."""
+    version's modules, environment and tools would get in its way, and behind a standing gateway the other version.
 
-    def __init__(self, found: Version, config: Config, plan: Plan, options: Options, seed: int, folder: str) -> None:
+    Args:
+        replays: the other version's runs, which may tell what this one does; None where all of its runs are live.
+    """
+
+    def __init__(
+        self,
+        found: Version,
+        config: Config,
+        plan: Plan,
+        options: Options,
+        seed: int,
+        folder: str,
+        *,
+        replays: Replays | None = None,
+    ) -> None:
         self.config, self.plan, self.options, self.seed = config, plan, options, seed
         self.work = _Work(config, found.path)
-        self.world = LocalWorld(options.tapes / folder)
+        self.world, self.replays = LocalWorld(options.tapes / folder), replays
         self.done: dict[str, Judged] = {}
         self.fleeting = self.config.agent.start is None
         self.concurrency = options.concurrency or self.config.advanced.concurrency
@@ -46,12 +61,16 @@ class Live:
 
     async def run(self, trials: Sequence[Trial]) -> None:
         """Make these trials; what has ended is in `done` at once."""
-        runner = await self._ready()
         try:
-            await runner.carry_out(trials, self._finish)
+            await self._make(await self._ready(), trials)
         finally:
             if self.fleeting:
                 await self.close()
+
+    async def _make(self, runner: Runner, trials: Sequence[Trial]) -> None:
+        if self.replays is not None:
+            trials = await self.replays.play(runner, trials, self._finish)
+        await runner.carry_out(trials, self._finish)
 
     async def close(self) -> None:
         """Let go of the agent."""
@@ -64,7 +83,7 @@ class Live:
             self._runner = await self._open.enter_async_context(
                 runner_of(
                     self.work, plan.scenarios, plan.invariants, self.options, self.seed, self.world,
-                    hub_of(self.config),
+                    hub_of(self.config), *([] if self.replays is None else [self.replays.within]),
                 )
             )  # fmt: skip
             self._runner.prepare(plan.scenarios)
@@ -76,7 +95,7 @@ class Live:
         """The runs without chaos that some invariants compare with, once."""
         left = [trial for trial in self.plan.baseline if trial.run not in self.done]
         if left:
-            await runner.carry_out(left, self._finish)
+            await self._make(runner, left)
         calm = [self.done[trial.run] for trial in self.plan.baseline if trial.run in self.done]
         runner.baselines = baselines_of(calm)
 

@@ -48,6 +48,7 @@ _FORMS = {"html": page, "json": dumps, "markdown": markdown, "terminal": text}
     help="How much worse is accepted.",
 )
 @click.option("--max-pairs", type=click.IntRange(min=1), default=200, help="So many pairs are enough (200).")
+@click.option("--replay/--no-replay", default=True, help="Play BASE's tapes to HEAD before running it live.")
 @resume_option
 @spending_options
 def compare(
@@ -57,6 +58,7 @@ def compare(
     alpha: float,
     delta: float,
     max_pairs: int,
+    replay: bool,
     resume: str | None,
     spending: Spending,
 ) -> int:
@@ -91,6 +93,7 @@ def compare(
                 listener=shown, **spending.options(),
             ),
             saved=lambda name: report_named(name, options),
+            replay=replay,
             earlier=() if before is None else pairs_of(before, base=Path(resume or "").parent),
         )  # fmt: skip
     saved, problem = _save(to_document(found), store_folder(options))

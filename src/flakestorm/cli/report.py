@@ -61,13 +61,14 @@ def report(options: Globals, name: str | None, otel_endpoint: str | None) -> int
 
 @click.command()
 @global_options
-@click.argument("name", metavar="[FILE|RUN]", default="latest")
-def score(options: Globals, name: str) -> int:
+@click.argument("name", metavar="[FILE|RUN]", required=False)
+def score(options: Globals, name: str | None) -> int:
     """Print a saved report's score and nothing else: the overall one, else the command's own.
 
-    Without a name, the newest saved report's. Exits 3, printing `no data`, where nothing was conclusive.
+    Without a name, the newest saved report's; comparisons have no score and are passed over. Exits 3, printing
+    `no data`, where nothing was conclusive.
     """
-    scores = report_named(name, options).scores
+    scores = report_named(name or _newest(options), options).scores
     value = next((scores[key].value for key in SCORES if key in scores), None)
     click.echo("no data" if value is None else f"{value:g}")
     return 3 if value is None else 0
@@ -90,6 +91,21 @@ def _send(name: str, endpoint: str, options: Globals) -> int:
     if not options.quiet:
         click.echo(f"sent {counted(sent, 'span')} of {counted(len(found.runs), 'run')} to {where}")
     return 0
+
+
+def _newest(options: Globals) -> str:
+    """The name of the newest saved report that is no comparison.
+
+    Raises:
+        Misuse: there is none.
+    """
+    from flakestorm.store.sqlite import Store
+
+    with Store(store_folder(options)) as store:
+        found = next((entry.id for entry in store.entries() if entry.command != "compare"), None)
+    if found is None:
+        raise Misuse("only comparisons are saved here, and they have no score; run `flakestorm contract run` or `ci`")
+    return found
 
 
 def _compared(document: Mapping[str, Any], options: Globals) -> int:

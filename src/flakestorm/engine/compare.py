@@ -83,7 +83,8 @@ class Pair:
         how: see the module; `unjudged` where no invariant is conclusive on both.
         newly: invariants that only BASE kept; mended: that only HEAD kept.
         base_passed, head_passed: whether the run kept everything that both could be judged by.
-        free: whether HEAD was not run at all, because every request would have been BASE's.
+        free: whether HEAD was not run live, because every request of it was answered by BASE's tape.
+        replayed: how many of the model replies that HEAD got, run live, were those of BASE's tape.
         batch: which pairs were made side by side with it; 0 where nobody knows.
     """
 
@@ -97,6 +98,7 @@ class Pair:
     head_passed: bool = False
     free: bool = False
     batch: int = 0
+    replayed: int = 0
 
 
 def pair(key: Key, base: Side, head: Side, *, free: bool = False) -> Pair:
@@ -306,7 +308,7 @@ def _measured(pairs: Sequence[Pair], of: Callable[[RunResult], float | None]) ->
     batches: dict[int, list[tuple[float, float]]] = {}
     for each in pairs:
         base, head = of(each.base.run), of(each.head.run)
-        if not each.free and base is not None and head is not None:
+        if not each.free and not each.replayed and base is not None and head is not None:
             batches.setdefault(each.batch, []).append((float(base), float(head)))
     known = [both for batch in batches.values() for both in batch]
     means = [(_mean([b for b, _ in batch]), _mean([h for _, h in batch])) for batch in batches.values()]

@@ -209,9 +209,8 @@ class PhaseResult:
 
     Args:
         name: `mutation`, `chaos`, `contract` or `replay`.
-        status: `done`; `interrupted`, `stopped` (by the budget): only in part; `not available`: configured, but this
-            version cannot run it;
-            `not run`: something ended the command before.
+        status: `done`; `interrupted`, `stopped` (by the budget): only in part; `not run`: something ended the command
+            before.
         verdict, headline: of its report; `inconclusive` with the reason where there is none.
         weight: in the overall score, as configured.
         score: its own, on its own scale; None where there is none.
@@ -220,7 +219,7 @@ class PhaseResult:
     """
 
     name: str
-    status: Literal["done", "interrupted", "stopped", "not available", "not run"]
+    status: Literal["done", "interrupted", "stopped", "not run"]
     verdict: Outcome
     headline: str
     weight: float

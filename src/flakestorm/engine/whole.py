@@ -136,10 +136,7 @@ class Whole:
             scenarios=tuple(replace(s, name=name) for name, s in self._scenarios.items()),
             invariants=tuple(replace(i, id=name) for name, i in self._invariants.items()),
             prompts=tuple(self._prompts),
-            notes=(
-                *(f"{p.name}: {p.headline}" for p in phases if p.status == "not available"),
-                *(f"{names.phase}: {note}" for names, report in named for note in report.notes),
-            ),
+            notes=tuple(f"{names.phase}: {note}" for names, report in named for note in report.notes),
             phases=tuple(phases),
             planned=sum(report.planned for _, report in named),
             stopped=next((report.stopped for _, report in named if report.stopped), ""),

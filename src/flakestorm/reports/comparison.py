@@ -147,7 +147,11 @@ def pairs_of(document: Mapping[str, Any], *, base: Path | str = ".") -> list[Pai
             made.setdefault(key, {})[run["side"]] = Side(_run(run, base), verdicts.get(run["id"], {}))
             told[key] = run
         return [
-            replace(pair(key, sides["base"], sides["head"], free=told[key]["free"]), batch=told[key]["batch"])
+            replace(
+                pair(key, sides["base"], sides["head"], free=told[key]["free"]),
+                batch=told[key]["batch"],
+                replayed=told[key].get("replayed", 0),
+            )
             for key, sides in made.items()
         ]
     except (KeyError, TypeError, AttributeError) as error:
@@ -216,6 +220,7 @@ def _runs(made: Pair, base: Path | str | None) -> Iterator[dict[str, Any]]:
             "text": made.key.prompt,
             "batch": made.batch,
             "free": made.free,
+            "replayed": made.replayed,
             "input": run.input,
             "output": run.output,
             "error": run.error,

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from flakestorm.api import Options, Terms, compare
@@ -30,21 +28,6 @@ def test_it_stops_when_it_is_clear(project) -> None:
     assert found.conclusion == "regression"
     assert len(found.pairs) == 8  # two batches of four
     assert {pair.key.trial for pair in found.pairs} == {1, 2, 3, 4}
-
-
-def test_what_is_known_to_be_the_same_is_not_run(project) -> None:
-    asked = []
-
-    async def ahead(judged, trial):
-        await asyncio.sleep(0)
-        asked.append(trial.run)
-        return judged if trial.prompt == 0 else None
-
-    found = compare("good.yaml", "good.yaml", terms=Terms(max_pairs=6), options=Options(seed=1), ahead=ahead)
-    assert [pair.free for pair in found.pairs] == [True, False] * 3
-    assert len(asked) == 6
-    assert found.ruling.latency_ms is not None
-    assert found.ruling.latency_ms.pairs == 3  # free pairs took no time of HEAD's
 
 
 def test_a_budget_is_for_both(project) -> None:

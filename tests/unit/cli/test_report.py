@@ -59,3 +59,17 @@ def test_the_score_is_a_number_and_nothing_else(folder, capsys) -> None:
     assert run("score", "e.json") == 3
     assert capsys.readouterr().out == "no data\n"
     assert run("score", "none") == 2
+
+
+def test_the_newest_score_is_no_comparisons(folder, capsys) -> None:
+    from compare_support import comparison_of, pair_of
+    from flakestorm.reports.comparison import to_document
+    from flakestorm.store.sqlite import Store
+
+    with Store(folder / ".flakestorm", write=True) as store:
+        store.save({**to_document(comparison_of([pair_of([True], [True])])), "started_at": "2099-01-01T00:00:00.000Z"})
+    assert run("score") == 2
+    assert "only comparisons are saved here" in capsys.readouterr().err
+    saved(folder / ".flakestorm", sample())
+    assert run("score") == 0
+    assert capsys.readouterr().out == "71.43\n"

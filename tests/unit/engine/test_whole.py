@@ -65,7 +65,7 @@ def test_the_score_lies_in_its_interval_and_between_the_phases(parts) -> None:
         ([phase("chaos", 1.0), phase("contract", 9.0, verdict="fail")], 1.0, 0.0, 1, "contract: contract says why"),
         ([phase("chaos", 0.6)], 0.6, 0.7, 1, "the overall score 0.6 is below the 0.7 asked for"),
         ([phase("chaos", 1.0), phase("contract", 9.0, verdict="inconclusive")], 1.0, 0.0, 3, "contract: contract says"),
-        ([phase("chaos", 1.0), phase("replay", verdict="inconclusive", status="not available")], 1.0, 0, 3, "replay: "),
+        ([phase("chaos", 1.0), phase("replay", verdict="inconclusive")], 1.0, 0, 3, "replay: "),
         ([phase("chaos")], None, 0.0, 3, "nothing was conclusive"),
         (
             [phase("chaos", 0.1, verdict="fail"), phase("contract", status="not run")],
@@ -106,11 +106,10 @@ def test_phases_stand_side_by_side_under_names_of_their_own() -> None:
     assert set(report.scores) == {"contract", "overall"}
 
 
-def test_what_is_not_available_is_noted_and_no_pass() -> None:
+def test_what_could_not_be_judged_is_no_pass() -> None:
     whole = Whole(golden=1)
-    report = whole.report(OUTLINE, [phase("replay", verdict="inconclusive", status="not available")])
+    report = whole.report(OUTLINE, [phase("replay", verdict="inconclusive")])
     assert (report.verdict, report.exit_code) == ("inconclusive", 3)
-    assert report.notes == ("replay: replay says why",)
     assert "overall" not in report.scores
 
 

@@ -81,8 +81,8 @@ def test_a_large_report_stays_small_enough_for_a_summary_page() -> None:
 def test_phases_are_told() -> None:
     phases = (
         PhaseResult("contract", "done", "pass", "all kept", 0.35),
-        PhaseResult("replay", "not available", "inconclusive", "replays are not available", 0.1),
+        PhaseResult("replay", "not run", "inconclusive", "interrupted before", 0.1),
     )
     said = rendered(replace(sample(), phases=phases)).said
     assert "✅ Pass" in said
-    assert "not available" in said
+    assert "not run" in said

@@ -14,7 +14,7 @@ def ci(base=None, **more):
         PhaseResult(
             "contract", "done", "fail", report.headline, 0.35, report.scores.get("contract"), page=f"x/{HOSTILE}"
         ),
-        PhaseResult("replay", "not available", "inconclusive", "not in this version", 0.1),
+        PhaseResult("replay", "not run", "inconclusive", "interrupted before", 0.1),
     )
     scores = {**report.scores, "overall": Score(0.8, 0.7, 0.9, 22, 29, 7)}
     return replace(report, command="ci", scores=scores, phases=phases, **more)
@@ -49,7 +49,7 @@ HISTORY = [Point(f"2026-01-0{n}", "pass", {"overall": 0.5 + n / 10, "chaos": 0.4
 
 def test_it_tells_verdict_overall_and_every_phase() -> None:
     page = seen(ci(), history=HISTORY)
-    for words in ("Fail", "0.800", "0.700 to 0.900", "chaos", "0.900", "contract", "71.43", "not available"):
+    for words in ("Fail", "0.800", "0.700 to 0.900", "chaos", "0.900", "contract", "71.43", "not run"):
         assert words in page.said
     assert page.ids.count("phase") == 3
     assert page.ids.count("trend") == 2
