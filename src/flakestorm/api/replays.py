@@ -22,7 +22,7 @@ from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.engine.compare import Side
 from flakestorm.engine.events import Event, RunFinished, RunResult
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Inside, Judged, Runner
 from flakestorm.errors import Misuse, TapeError
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.model import Exchange
@@ -67,7 +67,7 @@ class Replays:
         player = self._shared.get(run)
         return 0 if player is None else sum(each.match.outcome not in ("diverged", "extra") for each in player.played)
 
-    def within(self, trial: Trial) -> Sequence[Interceptor]:
+    def within(self, trial: Trial, _: Inside) -> Sequence[Interceptor]:
         """For HEAD's live runs: model replies of BASE's, where this trial has some; see the module."""
         player = self._shared.get(trial.run)
         return () if player is None else (_models(player),)
@@ -88,7 +88,7 @@ class Replays:
             budget=None,  # nothing is spent
             listener=_unheard,
             world=LocalWorld(self.folder),
-            within=lambda trial: (players[trial.run].stage,),
+            within=lambda trial, _: (players[trial.run].stage,),
             viewed=lambda trial, view: _with_evidence(view, tapes[trial.run]),
         )
         asked = {trial.run: trial for trial in trials if trial.run in tapes}
