@@ -120,9 +120,10 @@ class Search:
 
     def _ask(self, batch: Sequence[Atoms]) -> Asking[list[Outcome]]:
         outcomes = yield from self.asker.ask(batch)
+        made = {id(outcome) for outcome in self.asker.runs[self._learnt :]}
         self._learn()
         for atoms, outcome in zip(batch, outcomes, strict=True):
-            if outcome.asked != atoms:
+            if id(outcome) not in made:
                 self.ground.known(atoms, outcome)
         return outcomes
 

@@ -159,8 +159,8 @@ class Ground:
         self._miss(asked, fired, 1)
 
     def known(self, asked: Atoms, outcome: Outcome) -> None:
-        """A schedule that need not be run: what does not take effect in it is left for schedules of its own."""
-        self._miss(self.mask(asked), self.mask(outcome.fired), TRIES)
+        """A schedule that need not be run: what it does not cover is left for schedules of its own."""
+        self._miss(self.mask(asked), self.mask(outcome.fired) if outcome.passed else 0, TRIES)
 
     def _miss(self, asked: int, fired: int, times: int) -> None:
         """Count what was asked for and did not take effect."""

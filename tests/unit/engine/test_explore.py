@@ -1,9 +1,12 @@
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flakestorm.core.site import Site
+from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.explore import Search
 from search_support import agent, atoms, drive
 
@@ -82,3 +85,33 @@ def test_a_delay_is_tried_by_itself() -> None:
 
     search, _ = searched(run, faults=("slow", "error"))
     assert schedules(search) == {atoms("a#1=slow")}
+
+
+class Patience(random.Random):
+    """Draws that come to an end, so that a search that turns in circles fails instead of going on for ever."""
+
+    left = 20_000
+
+    def shuffle(self, x) -> None:
+        self.left -= 1
+        assert self.left, "it turns in circles"
+        super().shuffle(x)
+
+
+def test_it_ends_where_what_leads_to_a_call_was_taken_for_something_else() -> None:
+    modes = ("error", "timeout", "malformed", "slow:1000")
+    plain = agent(["search#1", "pay#1"], *([f"search#1={mode}"] for mode in modes[:3]))
+
+    def run(ask: Ask) -> Outcome:
+        outcome = plain(ask)
+        if not any(each.site.name == "search" and each.fault in modes[:3] for each in outcome.fired):
+            return outcome
+        backup = Site.parse("tool/backup#1")  # because of the search, but it comes behind the payment
+        hit = [(each, backup) for each in ask.atoms if each.site == backup]
+        return replace(outcome, sites=(*outcome.sites, backup), firings=(*outcome.firings, *hit))
+
+    for seed in range(10):
+        search = Search(lambda _: modes, lambda _: (), Patience(seed))
+        drive(search.steps(), run)
+        assert search.finished
+        assert schedules(search) == {atoms("search#1=error")}
