@@ -74,6 +74,7 @@ class Search:
     ground: Ground = field(init=False)
     _probes: list[Atoms] = field(default_factory=list)
     _learnt: int = 0
+    _believed: int = 0
 
     def __post_init__(self) -> None:
         self.ground = Ground(self.faults, self.draw)
@@ -90,7 +91,9 @@ class Search:
             outcomes = yield from self._ask(batch)
             for outcome in outcomes:
                 yield from self._explain(outcome)
+            yield from self._doubts()
         yield from self._last()
+        yield from self._doubts()
         self.finished = True
 
     def _begin(self) -> Asking[bool]:
@@ -204,14 +207,10 @@ class Search:
                 yield from self.asker.measure()
                 self._learn()
                 continue
-            if not self.asker.steady:
-                break
-            again = yield from self.asker.again(shown.fired)
+            sure = yield from self.asker.confirm(shown.fired, failure)
             self._learn()
-            if again.shows(failure):
-                break
-            yield from self.asker.measure()  # chance had a hand in it, here or on the way
-            self._learn()
+            if sure:
+                break  # else chance had a hand in it, here or on the way
         else:
             return
         minimal = shown.fired
@@ -222,10 +221,31 @@ class Search:
             weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._settled)
             fewer = (yield from reduce(self.asker, weaker, failure, self.draw)) if weaker is not shown else weaker
             self._learn()
-            if len(fewer.fired) >= len(minimal):
+            if len(fewer.fired) >= len(minimal) or not (yield from self._sure(fewer, failure)):
                 break
             self._keep(fewer, failure, fewer.fired)  # another bug, which a weaker fault shows by itself
+        if weaker.fired != minimal and not (yield from self._sure(weaker, failure)):
+            weaker = shown
         self._keep(weaker, failure, minimal)
+
+    def _sure(self, outcome: Outcome, failure: Failure) -> Asking[bool]:
+        """Whether a weaker schedule fails like the one that was confirmed; a steady agent is taken at its word."""
+        if self.asker.steady:
+            return True
+        sure = yield from self.asker.confirm(outcome.fired, failure)
+        self._learn()
+        return sure
+
+    def _doubts(self) -> Asking[None]:
+        """What was found while the agent was taken for steady is confirmed once more, now that it is known not to be."""
+        while not self.asker.steady and self._believed < len(self.findings):
+            found = self.findings[self._believed]
+            if (yield from self.asker.confirm(frozenset(found.schedule), found.failure)):
+                self._believed += 1
+            else:
+                del self.findings[self._believed]
+                self.ground.acquit([frozenset(found.schedule), *map(frozenset, found.also)])
+            self._learn()
 
     def _smallest(self, outcome: Outcome, failure: Failure) -> Asking[Outcome | None]:
         if not self.asker.steady:
@@ -264,6 +284,8 @@ class Search:
                     self.findings[n] = Found(known.schedule, failure, known.run, (*known.also, stronger))
                 return
         also = () if minimal == shown.fired else (stronger,)
+        if not self.asker.steady and self._believed == len(self.findings):
+            self._believed += 1
         self.findings.append(Found(schedule, failure, shown.run, also))
 
     def _look_for_twins(self, atoms: Atoms) -> None:
@@ -313,8 +335,7 @@ class Search:
                     reduced = yield from reduce(self.asker, exact, failure, self.draw)
                     if len(reduced.fired) <= MANY:
                         shown = reduced
-            again = yield from self.asker.again(shown.asked if shown is outcome else shown.fired)
-            if again.shows(failure):
+            if (yield from self.asker.confirm(shown.asked if shown is outcome else shown.fired, failure)):
                 self._keep(shown, failure, shown.fired)
 
 

@@ -186,6 +186,14 @@ class Ground:
         else:
             self.tried |= found  # none of them does so by itself
 
+    def acquit(self, schedules: Iterable[Iterable[Atom]]) -> None:
+        """These were taken for such faults, and it was chance."""
+        cleared = {self.mask(atoms) for atoms in schedules}
+        self.bad = [mask for mask in self.bad if mask not in cleared]
+        self.guilty = 0
+        for mask in self.bad:
+            self.guilty |= mask if mask.bit_count() == 1 else 0
+
     def forbidden(self, mask: int) -> bool:
         """Whether this holds faults that are known to make a run fail."""
         return bool(mask & self.guilty) or any(bad & mask == bad for bad in self.bad)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from flakestorm.core.site import Site
 from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.explore import Search
-from search_support import agent, atoms, drive
+from search_support import BROKEN, agent, atoms, drive
 
 CALLS = [f"t{n}#1" for n in range(6)]
 
@@ -115,3 +115,30 @@ def test_it_ends_where_what_leads_to_a_call_was_taken_for_something_else() -> No
         drive(search.steps(), run)
         assert search.finished
         assert schedules(search) == {atoms("search#1=error")}
+
+
+def by_chance(run, rate: float, seed: int):
+    """An agent that also fails by itself, in this share of its runs."""
+    luck = random.Random(seed)
+
+    def moody(ask: Ask) -> Outcome:
+        outcome = run(ask)
+        return replace(outcome, failures=(BROKEN,)) if luck.random() < rate else outcome
+
+    return moody
+
+
+def test_an_agent_that_fails_by_chance_now_and_then_has_no_bug() -> None:
+    for seed in range(12):
+        search, _ = searched(by_chance(agent(CALLS), 0.05, seed), seed=seed)
+        assert not search.findings, seed
+        assert search.coverage.complete
+
+
+def test_what_is_planted_is_found_through_such_noise_and_nothing_else() -> None:
+    bugs = [("t1#1=error",), ("t2#1=timeout", "t5#1=timeout")]
+    for seed in range(6):
+        search, _ = searched(by_chance(agent(CALLS, *bugs), 0.05, seed), seed=seed)
+        told = schedules(search) | {frozenset(also) for found in search.findings for also in found.also}
+        assert {atoms(*bug) for bug in bugs} <= told
+        assert len(search.findings) == 2
