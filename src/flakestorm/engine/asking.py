@@ -18,7 +18,7 @@ from flakestorm.engine.atoms import Ask, Asking, Atoms, Failure, Outcome
 from flakestorm.stats.intervals import wilson
 from flakestorm.stats.sequential import Sprt
 
-__all__ = ["Asker"]
+__all__ = ["FRESH", "Asker"]
 
 STEADY = Sprt(0.01, 0.99)
 """One run decides."""
@@ -92,7 +92,7 @@ class Asker:
         self.runs.append(outcome)
         return outcome
 
-    def confirm(self, atoms: Atoms, failure: Failure, *, text: str | None = None) -> Asking[bool]:
+    def confirm(self, atoms: Atoms, failure: Failure, *, fresh: int = FRESH, text: str | None = None) -> Asking[bool]:
         """Whether this schedule fails in this way and not by chance: fresh runs, and more of them than a query takes.
 
         A search makes hundreds of queries, so now and then chance decides one; nothing is told that rests on a query
@@ -101,10 +101,11 @@ class Asker:
         Args:
             atoms: the schedule.
             failure: how it fails.
+            fresh: how many runs confirm it while the agent is taken for steady.
             text: the input, where it is not the prompt as it stands.
         """
         if self.steady:
-            for _ in range(FRESH):
+            for _ in range(fresh):
                 if not (yield from self.again(atoms, text=text)).shows(failure):
                     yield from self.measure()
                     return False

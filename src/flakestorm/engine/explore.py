@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from flakestorm.core.choices import Draw
 from flakestorm.core.site import Site
-from flakestorm.engine.asking import Asker
+from flakestorm.engine.asking import FRESH, Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, SizeOf, measure
 from flakestorm.engine.ground import SUSPECT, Coverage, Ground
 from flakestorm.engine.lineage import Lineage
@@ -196,7 +196,22 @@ class Search:
                 continue
             if any(bad and bad <= outcome.fired for bad in map(self.ground.set_of, self.ground.bad)):
                 continue  # another failure of the same faults
-            yield from self._find(outcome, failure)
+            if not self._alike(outcome.fired, failure):
+                yield from self._find(outcome, failure)
+
+    def _alike(self, fired: Atoms, failure: Failure) -> bool:
+        """Whether this is taken for a finding with other modes at its calls, without asking further.
+
+        Three calls have hundreds of them. Only what is promised, faults alone and two by two, is told apart by runs:
+        nothing less than the whole is taken for tried.
+        """
+        for known in self.findings:
+            places = {atom.site for atom in known.schedule}
+            same = frozenset(atom for atom in fired if atom.site in places)
+            if known.failure == failure and len(places) > 2 and len(same) == len(places):
+                self.ground.avoid(same)
+                return True
+        return False
 
     def _find(self, outcome: Outcome, failure: Failure) -> Asking[None]:
         for _ in range(3):
@@ -207,7 +222,10 @@ class Search:
                 yield from self.asker.measure()
                 self._learn()
                 continue
-            sure = yield from self.asker.confirm(shown.fired, failure)
+            known = any(found.failure == failure for found in self.findings)
+            # Chance looks like a bug that takes many faults: no part of them shows it.
+            fresh = 2 * FRESH if len(shown.fired) > 2 else 1 if known else FRESH
+            sure = yield from self.asker.confirm(shown.fired, failure, fresh=fresh)
             self._learn()
             if sure:
                 break  # else chance had a hand in it, here or on the way
@@ -237,7 +255,7 @@ class Search:
         return sure
 
     def _doubts(self) -> Asking[None]:
-        """What was found while the agent was taken for steady is confirmed once more, now that it is known not to be."""
+        """What was found while the agent was taken for steady is confirmed once more when it turns out not to be."""
         while not self.asker.steady and self._believed < len(self.findings):
             found = self.findings[self._believed]
             if (yield from self.asker.confirm(frozenset(found.schedule), found.failure)):
@@ -289,7 +307,9 @@ class Search:
         self.findings.append(Found(schedule, failure, shown.run, also))
 
     def _look_for_twins(self, atoms: Atoms) -> None:
-        """The same faults, one of them at a call that is alike or of another mode."""
+        """The same faults, one of them at a call that is alike or of another mode; three would have too many."""
+        if len(atoms) > 2:
+            return
         for atom in sorted(atoms):
             rest = atoms - {atom}
             for other in self.ground.atoms:
@@ -327,6 +347,8 @@ class Search:
         for failure in outcome.failures:
             pinned = frozenset(Atom(site, atom.fault) for atom, site in outcome.firings)
             if any(set(f.schedule) <= (pinned | atoms) and f.failure == failure for f in self.findings):
+                continue
+            if self._alike(pinned, failure):
                 continue
             shown = outcome
             if len(pinned) <= MANY * max(len(atoms), 1) * 3:

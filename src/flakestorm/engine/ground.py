@@ -186,6 +186,10 @@ class Ground:
         else:
             self.tried |= found  # none of them does so by itself
 
+    def avoid(self, atoms: Iterable[Atom]) -> None:
+        """Nothing that holds all of these is tried again; of less than all this says nothing."""
+        self.bad.append(self.mask(atoms))
+
     def acquit(self, schedules: Iterable[Iterable[Atom]]) -> None:
         """These were taken for such faults, and it was chance."""
         cleared = {self.mask(atoms) for atoms in schedules}

@@ -142,3 +142,13 @@ def test_what_is_planted_is_found_through_such_noise_and_nothing_else() -> None:
         told = schedules(search) | {frozenset(also) for found in search.findings for also in found.also}
         assert {atoms(*bug) for bug in bugs} <= told
         assert len(search.findings) == 2
+
+
+def test_three_faults_in_a_row_are_told_once_and_not_in_every_mode() -> None:
+    modes = ("error", "timeout", "empty", "malformed")
+    retries = {f"a#{n}={mode}": f"a#{n + 1}" for n in (1, 2) for mode in modes}
+    bugs = [[f"a#1={x}", f"a#2={y}", f"a#3={z}"] for x in modes for y in modes for z in modes]
+    search, runs = searched(agent(["a#1"], *bugs, after=retries), faults=modes, lasting=modes[:2])
+    assert schedules(search) == {atoms("a#1=error", "a#2=error", "a#3=error")}
+    assert search.coverage.complete
+    assert runs < 150
