@@ -13,6 +13,7 @@ ROWS = {
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
     "scan": ["flakestorm, injections", "flakestorm, personal data"],
 }
 
