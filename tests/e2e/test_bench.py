@@ -13,6 +13,7 @@ ROWS = {
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "explore": ["flakestorm", "random, every call", "random, 5% of calls", "one by one, then two by two"],
+    "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
     "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["docs (", "package descriptions ("],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
@@ -49,7 +50,10 @@ def test_every_script_is_tested() -> None:
 def test_an_unknown_name_is_refused() -> None:
     done = bench("matrx")
     assert done.returncode == 2
-    assert "unknown: matrx; there are startup, matrix, boundary, gateway, explore, blame, scan, soak" in done.stderr
+    assert (
+        "unknown: matrx; there are startup, matrix, boundary, gateway, explore, explore_corpus, blame, scan, soak"
+        in done.stderr
+    )
 
 
 def test_a_quick_run_is_never_written_into_a_document(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
-"""Small agents with one planted bug each, and their healthy twins: the search finds the bug and nothing else."""
+"""Small agents with one planted bug each, and their healthy twins: the search finds the bug and nothing else.
 
+All of them with the default faults: `python -m bench explore_corpus`.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,9 +20,10 @@ def world():
         yield up
 
 
-def explored(folder: Path, entry: Planted, up, which: str) -> dict:
+def explored(folder: Path, entry: Planted, up, which: str, modes: Sequence[str] | None = None) -> dict:
     path = project(folder, entry, up, which=which)
-    return to_document(api.load(path).explore(api.Options(tapes=folder / "tapes"), budget=120, modes=entry.modes))
+    chosen = entry.modes if modes is None else modes
+    return to_document(api.load(path).explore(api.Options(tapes=folder / "tapes"), budget=120, modes=chosen))
 
 
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in manifest()])
@@ -32,6 +37,17 @@ def test_the_planted_bug_is_found_and_nothing_on_its_twin(tmp_path: Path, world,
         assert {at["site"].partition("#")[0] for at in finding["schedule"]} <= entry.sites
     assert report["exit_code"] == 1
     twin = explored(tmp_path, entry, world, "twin")
+    assert (twin["exit_code"], twin["findings"]) == (0, []), shown(twin)
+    assert twin["coverage"]["complete"]
+
+
+@pytest.mark.parametrize("name", ["makes_up_a_price", "loops_on_429"])
+def test_so_it_is_with_the_default_faults(tmp_path: Path, world, name: str) -> None:
+    entry = next(each for each in manifest() if each.name == name)
+    report = explored(tmp_path, entry, world, "bug", modes=())
+    assert found(report) == list(entry.planted), shown(report)
+    assert report["coverage"]["complete"]
+    twin = explored(tmp_path, entry, world, "twin", modes=())
     assert (twin["exit_code"], twin["findings"]) == (0, []), shown(twin)
     assert twin["coverage"]["complete"]
 

@@ -25,6 +25,7 @@ INJECTED = "injected"
 """What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
 
 _SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
+_ASIDE = re.compile(r"\([^()]*\)")
 _QUOTE = re.compile(r"[\"'`]")
 _VARIES = re.compile(r"https?://\S+|\b[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*")
 _RAISED = re.compile(r"\w+: the agent raised [\w.]+")
@@ -32,11 +33,12 @@ _WORDS = 14
 
 
 def kind_of(reason: str) -> str:
-    """A reason without what differs from run to run: its first words, up to a quotation, without numbers and sites."""
+    """A reason without what differs from run to run: its first words, up to a quotation, without numbers, sites and
+    what stands in parentheses."""
     raised = _RAISED.match(reason)
     if raised is not None:
         return raised[0].lower()
-    bare = _VARIES.sub("N", _QUOTE.split(reason, maxsplit=1)[0])
+    bare = _VARIES.sub("N", _QUOTE.split(_ASIDE.sub("", reason), maxsplit=1)[0])
     bare = re.sub(r"\b(?:llm|tool|mcp|http)/[^\s,;:)]+", "SITE", bare)
     return " ".join(bare.lower().split()[:_WORDS])
 

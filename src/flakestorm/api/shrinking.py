@@ -221,10 +221,11 @@ def _steps(
             weaker = yield from weaken(asker, shown, failure, smaller(repertoire.faults))
             shown = (yield from reduce(asker, weaker, failure, draw)) if weaker is not shown else weaker
             best.append((shown, failure))
-        again = yield from asker.again(shown.fired)
-        if again.shows(failure) or not asker.steady:
+        if (yield from asker.confirm(shown.asked if any(a.lasting for a in shown.fired) else shown.fired, failure)):
             break
-        yield from asker.measure()
+        best.clear()  # chance had a hand in it, here or on the way
+    else:
+        return
     if may_shorten and text.strip():
         shown = yield from shorten(asker, shown, failure, text)
         best.append((shown, failure))

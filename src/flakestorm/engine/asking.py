@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flakestorm.engine.atoms import Ask, Asking, Atoms, Failure, Outcome
+from flakestorm.stats.intervals import wilson
 from flakestorm.stats.sequential import Sprt
 
-__all__ = ["Asker"]
+__all__ = ["FRESH", "Asker"]
 
 STEADY = Sprt(0.01, 0.99)
 """One run decides."""
@@ -25,6 +26,10 @@ STEADY = Sprt(0.01, 0.99)
 MOODY_P1 = 0.8
 SAMPLE = 12
 """How many runs without faults measure how often a moody agent fails by itself."""
+FRESH = 2
+"""How many fresh runs confirm what a steady agent did."""
+ALARM = 0.001
+"""How often chance may be told as a bug of a moody agent."""
 MOST = 25
 """A query that is not decided after so many runs is taken for what it showed more often than not."""
 
@@ -86,6 +91,36 @@ class Asker:
         (outcome,) = yield [Ask(atoms, text)]
         self.runs.append(outcome)
         return outcome
+
+    def confirm(self, atoms: Atoms, failure: Failure, *, fresh: int = FRESH, text: str | None = None) -> Asking[bool]:
+        """Whether this schedule fails in this way and not by chance: fresh runs, and more of them than a query takes.
+
+        A search makes hundreds of queries, so now and then chance decides one; nothing is told that rests on a query
+        alone. Where it was chance, what is known of this failure is forgotten.
+
+        Args:
+            atoms: the schedule.
+            failure: how it fails.
+            fresh: how many runs confirm it while the agent is taken for steady.
+            text: the input, where it is not the prompt as it stands.
+        """
+        if self.steady:
+            for _ in range(fresh):
+                if not (yield from self.again(atoms, text=text)).shows(failure):
+                    yield from self.measure()
+                    return False
+            return True
+        calm = [outcome for outcome in self.runs if not outcome.asked]
+        interval = wilson(sum(not outcome.passed for outcome in calm), len(calm))
+        most = MOODY_P1 / 2 if interval is None else min(interval[1], MOODY_P1 / 2)
+        test, hits, runs = Sprt(most, MOODY_P1, alpha=ALARM), 0, 0
+        while (decided := test.decide(hits, runs - hits)) is None and runs < MOST:
+            hits += (yield from self.again(atoms, text=text)).shows(failure)
+            runs += 1
+        if decided == "p1":
+            return True
+        self._known = {ask: outcome for ask, outcome in self._known.items() if not outcome.shows(failure)}
+        return False
 
     def predicted_for(self, atoms: Atoms) -> Outcome | None:
         """What is known of these faults without a run, if anything."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from flakestorm.core.choices import Draw
 from flakestorm.core.site import Site
-from flakestorm.engine.asking import Asker
+from flakestorm.engine.asking import FRESH, Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, SizeOf, measure
 from flakestorm.engine.ground import SUSPECT, Coverage, Ground
 from flakestorm.engine.lineage import Lineage
@@ -74,6 +74,7 @@ class Search:
     ground: Ground = field(init=False)
     _probes: list[Atoms] = field(default_factory=list)
     _learnt: int = 0
+    _believed: int = 0
 
     def __post_init__(self) -> None:
         self.ground = Ground(self.faults, self.draw)
@@ -90,7 +91,9 @@ class Search:
             outcomes = yield from self._ask(batch)
             for outcome in outcomes:
                 yield from self._explain(outcome)
+            yield from self._doubts()
         yield from self._last()
+        yield from self._doubts()
         self.finished = True
 
     def _begin(self) -> Asking[bool]:
@@ -120,9 +123,10 @@ class Search:
 
     def _ask(self, batch: Sequence[Atoms]) -> Asking[list[Outcome]]:
         outcomes = yield from self.asker.ask(batch)
+        made = {id(outcome) for outcome in self.asker.runs[self._learnt :]}
         self._learn()
         for atoms, outcome in zip(batch, outcomes, strict=True):
-            if outcome.asked != atoms:
+            if id(outcome) not in made:
                 self.ground.known(atoms, outcome)
         return outcomes
 
@@ -192,7 +196,22 @@ class Search:
                 continue
             if any(bad and bad <= outcome.fired for bad in map(self.ground.set_of, self.ground.bad)):
                 continue  # another failure of the same faults
-            yield from self._find(outcome, failure)
+            if not self._alike(outcome.fired, failure):
+                yield from self._find(outcome, failure)
+
+    def _alike(self, fired: Atoms, failure: Failure) -> bool:
+        """Whether this is taken for a finding with other modes at its calls, without asking further.
+
+        Three calls have hundreds of them. Only what is promised, faults alone and two by two, is told apart by runs:
+        nothing less than the whole is taken for tried.
+        """
+        for known in self.findings:
+            places = {atom.site for atom in known.schedule}
+            same = frozenset(atom for atom in fired if atom.site in places)
+            if known.failure == failure and len(places) > 2 and len(same) == len(places):
+                self.ground.avoid(same)
+                return True
+        return False
 
     def _find(self, outcome: Outcome, failure: Failure) -> Asking[None]:
         for _ in range(3):
@@ -203,14 +222,13 @@ class Search:
                 yield from self.asker.measure()
                 self._learn()
                 continue
-            if not self.asker.steady:
-                break
-            again = yield from self.asker.again(shown.fired)
+            known = any(found.failure == failure for found in self.findings)
+            # Chance looks like a bug that takes many faults: no part of them shows it.
+            fresh = 2 * FRESH if len(shown.fired) > 2 else 1 if known else FRESH
+            sure = yield from self.asker.confirm(shown.fired, failure, fresh=fresh)
             self._learn()
-            if again.shows(failure):
-                break
-            yield from self.asker.measure()  # chance had a hand in it, here or on the way
-            self._learn()
+            if sure:
+                break  # else chance had a hand in it, here or on the way
         else:
             return
         minimal = shown.fired
@@ -221,10 +239,31 @@ class Search:
             weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._settled)
             fewer = (yield from reduce(self.asker, weaker, failure, self.draw)) if weaker is not shown else weaker
             self._learn()
-            if len(fewer.fired) >= len(minimal):
+            if len(fewer.fired) >= len(minimal) or not (yield from self._sure(fewer, failure)):
                 break
             self._keep(fewer, failure, fewer.fired)  # another bug, which a weaker fault shows by itself
+        if weaker.fired != minimal and not (yield from self._sure(weaker, failure)):
+            weaker = shown
         self._keep(weaker, failure, minimal)
+
+    def _sure(self, outcome: Outcome, failure: Failure) -> Asking[bool]:
+        """Whether a weaker schedule fails like the one that was confirmed; a steady agent is taken at its word."""
+        if self.asker.steady:
+            return True
+        sure = yield from self.asker.confirm(outcome.fired, failure)
+        self._learn()
+        return sure
+
+    def _doubts(self) -> Asking[None]:
+        """What was found while the agent was taken for steady is confirmed once more when it turns out not to be."""
+        while not self.asker.steady and self._believed < len(self.findings):
+            found = self.findings[self._believed]
+            if (yield from self.asker.confirm(frozenset(found.schedule), found.failure)):
+                self._believed += 1
+            else:
+                del self.findings[self._believed]
+                self.ground.acquit([frozenset(found.schedule), *map(frozenset, found.also)])
+            self._learn()
 
     def _smallest(self, outcome: Outcome, failure: Failure) -> Asking[Outcome | None]:
         if not self.asker.steady:
@@ -263,10 +302,14 @@ class Search:
                     self.findings[n] = Found(known.schedule, failure, known.run, (*known.also, stronger))
                 return
         also = () if minimal == shown.fired else (stronger,)
+        if not self.asker.steady and self._believed == len(self.findings):
+            self._believed += 1
         self.findings.append(Found(schedule, failure, shown.run, also))
 
     def _look_for_twins(self, atoms: Atoms) -> None:
-        """The same faults, one of them at a call that is alike or of another mode."""
+        """The same faults, one of them at a call that is alike or of another mode; three would have too many."""
+        if len(atoms) > 2:
+            return
         for atom in sorted(atoms):
             rest = atoms - {atom}
             for other in self.ground.atoms:
@@ -305,6 +348,8 @@ class Search:
             pinned = frozenset(Atom(site, atom.fault) for atom, site in outcome.firings)
             if any(set(f.schedule) <= (pinned | atoms) and f.failure == failure for f in self.findings):
                 continue
+            if self._alike(pinned, failure):
+                continue
             shown = outcome
             if len(pinned) <= MANY * max(len(atoms), 1) * 3:
                 (exact,) = yield from self.asker.ask([pinned], failure)
@@ -312,8 +357,7 @@ class Search:
                     reduced = yield from reduce(self.asker, exact, failure, self.draw)
                     if len(reduced.fired) <= MANY:
                         shown = reduced
-            again = yield from self.asker.again(shown.asked if shown is outcome else shown.fired)
-            if again.shows(failure):
+            if (yield from self.asker.confirm(shown.asked if shown is outcome else shown.fired, failure)):
                 self._keep(shown, failure, shown.fired)
 
 

@@ -159,8 +159,8 @@ class Ground:
         self._miss(asked, fired, 1)
 
     def known(self, asked: Atoms, outcome: Outcome) -> None:
-        """A schedule that need not be run: what does not take effect in it is left for schedules of its own."""
-        self._miss(self.mask(asked), self.mask(outcome.fired), TRIES)
+        """A schedule that need not be run: what it does not cover is left for schedules of its own."""
+        self._miss(self.mask(asked), self.mask(outcome.fired) if outcome.passed else 0, TRIES)
 
     def _miss(self, asked: int, fired: int, times: int) -> None:
         """Count what was asked for and did not take effect."""
@@ -185,6 +185,18 @@ class Ground:
             self.guilty |= found
         else:
             self.tried |= found  # none of them does so by itself
+
+    def avoid(self, atoms: Iterable[Atom]) -> None:
+        """Nothing that holds all of these is tried again; of less than all this says nothing."""
+        self.bad.append(self.mask(atoms))
+
+    def acquit(self, schedules: Iterable[Iterable[Atom]]) -> None:
+        """These were taken for such faults, and it was chance."""
+        cleared = {self.mask(atoms) for atoms in schedules}
+        self.bad = [mask for mask in self.bad if mask not in cleared]
+        self.guilty = 0
+        for mask in self.bad:
+            self.guilty |= mask if mask.bit_count() == 1 else 0
 
     def forbidden(self, mask: int) -> bool:
         """Whether this holds faults that are known to make a run fail."""

@@ -9,6 +9,8 @@ import httpx
 from openai import AsyncOpenAI, OpenAI
 
 MODEL = "gpt-4o"
+PATIENCE_S = 20
+"""A busy machine takes long for a reply, and that is no fault."""
 UNAVAILABLE = "Sorry, this is unavailable right now."
 TOOL_FAILURES = (httpx.HTTPError, ValueError, KeyError)
 
@@ -20,7 +22,7 @@ def world() -> str:
 
 def tool(name: str, *, headers: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
     """Call a tool over HTTP."""
-    with httpx.Client(timeout=5) as client:
+    with httpx.Client(timeout=PATIENCE_S) as client:
         reply = client.post(f"{world()}/{name}", json=arguments, headers=headers)
         reply.raise_for_status()
         return dict(reply.json())
@@ -28,7 +30,7 @@ def tool(name: str, *, headers: dict[str, str] | None = None, **arguments: Any) 
 
 async def tool_async(name: str, **arguments: Any) -> dict[str, Any]:
     """The same without blocking."""
-    async with httpx.AsyncClient(timeout=5) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
         reply = await client.post(f"{world()}/{name}", json=arguments)
         reply.raise_for_status()
         return dict(reply.json())
@@ -36,12 +38,12 @@ async def tool_async(name: str, **arguments: Any) -> dict[str, Any]:
 
 def model() -> OpenAI:
     """A client that does not try again by itself, so that what an agent does is its own."""
-    return OpenAI(base_url=f"{world()}/v1", api_key="of-nobody", max_retries=0, timeout=5)
+    return OpenAI(base_url=f"{world()}/v1", api_key="of-nobody", max_retries=0, timeout=PATIENCE_S)
 
 
 def model_async() -> AsyncOpenAI:
     """The same without blocking."""
-    return AsyncOpenAI(base_url=f"{world()}/v1", api_key="of-nobody", max_retries=0, timeout=5)
+    return AsyncOpenAI(base_url=f"{world()}/v1", api_key="of-nobody", max_retries=0, timeout=PATIENCE_S)
 
 
 def twice(name: str, **arguments: Any) -> dict[str, Any] | None:

@@ -39,3 +39,9 @@ def test_what_fired_is_told_by_its_fault() -> None:
     outcome = outcome_of(run_of(trial, seen=["*"]), Ask(asked))
     assert outcome.fired == asked
     assert not outcome.judged, "no rule was there to judge by"
+
+
+def test_a_failure_is_of_one_kind_whatever_a_call_said() -> None:
+    said = 'search failed (tool/search#1: "{}"), and the answer does not say so: "99 EUR"'
+    nothing = 'search failed (tool/search#3: an empty output), and the answer does not say so: "it is 99"'
+    assert kind_of(said) == kind_of(nothing)

@@ -1,13 +1,18 @@
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from corpus_support import corpus_world, manifest, project
 from flakestorm import api
-from flakestorm.api.shrinking import case_of_line, case_of_tape, session_of
+from flakestorm.api.shrinking import Case, _steps, case_of_line, case_of_tape, session_of
 from flakestorm.config.replays import ReplaySession
+from flakestorm.engine.asking import Asker
+from flakestorm.engine.atoms import Ask, Failure, Outcome
+from flakestorm.engine.repertoire import Repertoire
 from flakestorm.errors import Misuse
-from search_support import atoms
+from search_support import BROKEN, agent, atoms, drive
 
 ENTRY = next(entry for entry in manifest() if entry.name == "makes_up_a_price")
 
@@ -38,3 +43,20 @@ def test_a_case_that_does_not_fail_says_so(tmp_path: Path) -> None:
         smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
     assert smallest.case is None
     assert "does not fail" in smallest.why
+
+
+def test_chance_does_not_lead_the_shrinker_astray() -> None:
+    planted = atoms("t1#1=error", "t4#1=timeout")
+    plain = agent([f"t{n}#1" for n in range(6)], ["t1#1=error", "t4#1=timeout"])
+    case = Case(atoms("t0#1=timeout", "t1#1=error", "t2#1=malformed", "t4#1=timeout", "t5#1=error"), 0)
+    modes = Repertoire(tool=("error", "timeout", "malformed"))
+    for seed in range(10):
+        luck = random.Random(seed)
+
+        def moody(ask: Ask, luck: random.Random = luck) -> Outcome:
+            outcome = plain(ask)
+            return replace(outcome, failures=(BROKEN,)) if luck.random() < 0.05 else outcome
+
+        best: list[tuple[Outcome, Failure]] = []
+        drive(_steps(Asker(), case, modes, random.Random(seed), "x", best, may_shorten=False), moody)
+        assert best[-1][0].fired == planted

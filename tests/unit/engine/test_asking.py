@@ -44,3 +44,17 @@ def test_a_moody_agent_is_asked_until_it_is_clear() -> None:
         wrong += (not bad.shows(BROKEN)) + good.shows(BROKEN)
         assert runs >= 3
     assert wrong <= 4
+
+
+def test_a_failure_is_confirmed_by_fresh_runs_and_chance_is_not() -> None:
+    broken, calm = agent(["a#1"], ["a#1=error"]), agent(["a#1"])
+    asker = Asker()
+    assert drive(asker.confirm(atoms("a#1=error"), BROKEN), broken) == (True, 2)
+    sure, _ = drive(asker.confirm(atoms("a#1=error"), BROKEN), calm)
+    assert not sure
+    assert not asker.steady  # two runs of one schedule disagreed
+    sure, runs = drive(asker.confirm(atoms("a#1=error"), BROKEN), broken)
+    assert sure
+    assert runs > 2
+    sure, _ = drive(asker.confirm(atoms("a#1=error"), BROKEN), calm)
+    assert not sure

@@ -1,11 +1,14 @@
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flakestorm.core.site import Site
+from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.explore import Search
-from search_support import agent, atoms, drive
+from search_support import BROKEN, agent, atoms, drive
 
 CALLS = [f"t{n}#1" for n in range(6)]
 
@@ -82,3 +85,70 @@ def test_a_delay_is_tried_by_itself() -> None:
 
     search, _ = searched(run, faults=("slow", "error"))
     assert schedules(search) == {atoms("a#1=slow")}
+
+
+class Patience(random.Random):
+    """Draws that come to an end, so that a search that turns in circles fails instead of going on for ever."""
+
+    left = 20_000
+
+    def shuffle(self, x) -> None:
+        self.left -= 1
+        assert self.left, "it turns in circles"
+        super().shuffle(x)
+
+
+def test_it_ends_where_what_leads_to_a_call_was_taken_for_something_else() -> None:
+    modes = ("error", "timeout", "malformed", "slow:1000")
+    plain = agent(["search#1", "pay#1"], *([f"search#1={mode}"] for mode in modes[:3]))
+
+    def run(ask: Ask) -> Outcome:
+        outcome = plain(ask)
+        if not any(each.site.name == "search" and each.fault in modes[:3] for each in outcome.fired):
+            return outcome
+        backup = Site.parse("tool/backup#1")  # because of the search, but it comes behind the payment
+        hit = [(each, backup) for each in ask.atoms if each.site == backup]
+        return replace(outcome, sites=(*outcome.sites, backup), firings=(*outcome.firings, *hit))
+
+    for seed in range(10):
+        search = Search(lambda _: modes, lambda _: (), Patience(seed))
+        drive(search.steps(), run)
+        assert search.finished
+        assert schedules(search) == {atoms("search#1=error")}
+
+
+def by_chance(run, rate: float, seed: int):
+    """An agent that also fails by itself, in this share of its runs."""
+    luck = random.Random(seed)
+
+    def moody(ask: Ask) -> Outcome:
+        outcome = run(ask)
+        return replace(outcome, failures=(BROKEN,)) if luck.random() < rate else outcome
+
+    return moody
+
+
+def test_an_agent_that_fails_by_chance_now_and_then_has_no_bug() -> None:
+    for seed in range(12):
+        search, _ = searched(by_chance(agent(CALLS), 0.05, seed), seed=seed)
+        assert not search.findings, seed
+        assert search.coverage.complete
+
+
+def test_what_is_planted_is_found_through_such_noise_and_nothing_else() -> None:
+    bugs = [("t1#1=error",), ("t2#1=timeout", "t5#1=timeout")]
+    for seed in range(6):
+        search, _ = searched(by_chance(agent(CALLS, *bugs), 0.05, seed), seed=seed)
+        told = schedules(search) | {frozenset(also) for found in search.findings for also in found.also}
+        assert {atoms(*bug) for bug in bugs} <= told
+        assert len(search.findings) == 2
+
+
+def test_three_faults_in_a_row_are_told_once_and_not_in_every_mode() -> None:
+    modes = ("error", "timeout", "empty", "malformed")
+    retries = {f"a#{n}={mode}": f"a#{n + 1}" for n in (1, 2) for mode in modes}
+    bugs = [[f"a#1={x}", f"a#2={y}", f"a#3={z}"] for x in modes for y in modes for z in modes]
+    search, runs = searched(agent(["a#1"], *bugs, after=retries), faults=modes, lasting=modes[:2])
+    assert schedules(search) == {atoms("a#1=error", "a#2=error", "a#3=error")}
+    assert search.coverage.complete
+    assert runs < 150

@@ -50,3 +50,13 @@ def test_a_call_that_is_made_under_a_fault_joins() -> None:
     assert made.coverage().all_sites == 2
     pairs = {made.set_of(1 << i | 1 << j) for i, j in made.pairs_left()}
     assert pairs == {atoms("a#1=error", "b#1=error"), atoms("a#1=error", "b#1=timeout")}
+
+
+def test_what_was_chance_is_tried_again() -> None:
+    made = ground("a#1", "b#1", faults=("error",))
+    made.convict(atoms("a#1=error"))
+    made.convict(atoms("b#1=error"))
+    made.acquit([atoms("a#1=error")])
+    assert not made.forbidden(made.mask(atoms("a#1=error")))
+    assert made.forbidden(made.mask(atoms("b#1=error")))
+    assert made.pack() == atoms("a#1=error")
