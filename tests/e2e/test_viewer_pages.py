@@ -76,7 +76,8 @@ def addresses(store: Stores) -> dict[str, str]:
         "tape": "/tape?path=tapes/loose.tape",
         "diff": f"/diff?left={store.earlier}/r-0001&right={store.plain}/r-0002",
         "pair": f"/diff?left={store.earlier}/r-0001&right={store.plain}/r-0002&pair=0",
-        "later": f"/report?id={store.later}",
+        "found": f"/report?id={store.found}",
+        "blame": f"/report?id={store.blame}",
         "unfinished": f"/report?id={store.unfinished}",
     }
 
@@ -185,10 +186,15 @@ def test_two_runs_side_by_side(page: Any, viewer: Viewer, store: Stores) -> None
 
 
 def test_what_other_commands_found_out_is_shown(page: Any, viewer: Viewer, store: Stores) -> None:
-    page.goto(f"{viewer.root}/report?id={store.later}")
+    page.goto(f"{viewer.root}/report?id={store.blame}")
     page.locator("svg.curve .band").wait_for(state="attached")
     shown = page.locator("main").inner_text()
-    for piece in ("Conclusion\nstep", "tool/search#1 error", "flakestorm run --prompt 0 --inject", "pairs\n12"):
+    for piece in ("Conclusion\nstep", "tool/search#1", "Continuations\n40"):
+        assert piece in shown, piece
+    page.goto(f"{viewer.root}/report?id={store.found}")
+    page.locator("h2", has_text="Exploration").wait_for()
+    shown = page.locator("main").inner_text()
+    for piece in ("tool/search#1 error", "flakestorm run --prompt 0 --inject", "pairs\n12 of 14"):
         assert piece in shown, piece
     page.goto(f"{viewer.root}/report?id={store.unfinished}")
     assert "Not finished" in page.locator("[data-testid=verdict]").inner_text()

@@ -18,6 +18,7 @@ CASES = [
     for schedule in entry.planted
     if not any("=slow" in line for line in schedule)  # the tape does not take its time
 ]
+pytestmark = pytest.mark.xdist_group("blame corpus")  # they are counted together
 MISSES = 0.1
 tried: list[tuple[str, bool, bool]] = []
 

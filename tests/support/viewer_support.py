@@ -14,24 +14,33 @@ from typing import Any
 from e2e_support import FLAKESTORM, clean_env
 from faults_support import JSON, llm_call, stream, tool_call
 from flakestorm.core.call import Reply
-from flakestorm.engine.events import Report
+from flakestorm.engine.blamed import BlamedEvent, BlamedStep, Blaming, Counted, Jump
+from flakestorm.engine.events import CoverageResult, FaultAt, Finding, Report
 from flakestorm.faults.schedule import Schedule
 from flakestorm.reports.document import to_document
 from flakestorm.store.sqlite import Store
 from report_samples import HOSTILE, hostile, large, sample
 from tape_support import Run
 
-__all__ = ["Asked", "Viewer", "recorded", "saved_with_tapes", "stores", "viewing"]
+__all__ = ["BLAMED", "FOUND", "Asked", "Viewer", "recorded", "saved_with_tapes", "stores", "viewing"]
 
-LATER = {
-    "blame": {"conclusion": "step", "site": "tool/search#1", "kind": "tool", "continuations": 40,
-              "jump": {"value": 0.7, "low": 0.4, "high": 0.9},
-              "curve": [[0, 0.9, 0.7, 1.0], [1, 0.2, 0.1, 0.4], [2, 0.1, 0.0, 0.3]]},
-    "findings": [{"schedule": [{"site": "tool/search#1", "mode": "error"}], "invariant": "admits", "run": "r-0001",
-                  "reproduce": "flakestorm run --prompt 0 --inject tool/search#1=error"}],
-    "coverage": {"sites": 3, "singles": 9, "pairs": 12},
+_EVENTS = tuple(BlamedEvent(k, f"tool/search#{k}", "tool", "", "") for k in (1, 2))
+_STEP = BlamedStep(_EVENTS[0], Jump(0.7, 0.4, 0.9), Counted(2, 20), Counted(18, 20), ())
+FOUND: dict[str, Any] = {
+    "findings": (
+        Finding(
+            (FaultAt("tool/search#1", "error", "error"),), "admits", "critical", "it does not", 0, "r-0001",
+            "flakestorm run --prompt 0 --inject tool/search#1=error",
+        ),
+    ),
+    "coverage": CoverageResult(3, 9, 12, {"sites": 3, "singles": 9, "pairs": 14}, complete=False),
 }  # fmt: skip
-"""What reports of other commands hold besides."""
+"""What a search adds to a report."""
+BLAMED = Blaming(
+    "step", "", "admits", "a.tape", "d", events=_EVENTS, steps=(_STEP,),
+    curve=((0, 0.9, 0.7, 1.0), (1, 0.2, 0.1, 0.4), (2, 0.1, 0.0, 0.3)), continuations=40,
+)  # fmt: skip
+"""What blame adds to one."""
 
 
 @dataclass
@@ -92,14 +101,15 @@ class Stores:
     earlier: str
     hostile: str
     long: str
-    later: str
+    found: str
+    blame: str
     unfinished: str
     many: str
 
 
 def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores:
-    """A project's store: ordinary reports, a hostile one, one with a long tape, one of many runs, one of a later
-    version, one that is not finished."""
+    """A project's store: ordinary reports, a hostile one, one with a long tape, one of many runs, those of
+    a search and of blame, one that is not finished."""
     store, tapes = folder / ".flakestorm", folder / "tapes"
     earlier = saved_with_tapes(store, tapes / "0", replace(sample(), started_at="2026-05-03T10:00:00Z"))
     plain = saved_with_tapes(
@@ -114,10 +124,12 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
     with Store(store, write=True) as db:
         one = replace(base, runs=(replace(base.runs[0], tape=str(long)),), cells=base.cells[:3])
         long_id = db.save(to_document(replace(one, started_at="2026-05-01T10:00:00Z")))
-        later = db.save({**to_document(replace(base, started_at="2026-04-30T10:00:00Z", command="explore")), **LATER})
+        searched = replace(base, started_at="2026-04-30T10:00:00Z", command="explore", **FOUND)
+        blamed = replace(base, started_at="2026-04-30T11:00:00Z", command="blame", blame=BLAMED)
+        found, blame = db.save(to_document(searched)), db.save(to_document(blamed))
         unfinished = db.begin(to_document(replace(base, started_at="2026-04-29T10:00:00Z", command="chaos")))
         many = db.save(to_document(replace(_many(runs), started_at="2026-04-28T10:00:00Z", command="run")))
-    return Stores(store, plain, earlier, evil, long_id, later, unfinished, many)
+    return Stores(store, plain, earlier, evil, long_id, found, blame, unfinished, many)
 
 
 def _many(runs: int) -> Report:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace as with_
 
 from flakestorm.api.carrying import Work
+from flakestorm.api.forked import fork_of
 from flakestorm.api.replaying import load_tape
 from flakestorm.config.model import Agent, Config, Invariant
 from flakestorm.contracts.base import RunView
@@ -27,6 +28,7 @@ from flakestorm.errors import Misuse
 from flakestorm.tape.fork import Fork
 from flakestorm.tape.match import Mode
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.reader import Tape
 from flakestorm.tape.symptoms import broken, looks_like
 
 __all__ = ["Case", "agent_of", "case_of", "failing_run"]
@@ -68,7 +70,7 @@ class Case:
     fork: Fork = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fork", Fork(self.exchanges, mode=self.mode))
+        object.__setattr__(self, "fork", fork_of(Tape.open(self.tape), self.mode, exchanges=self.exchanges))
 
     @property
     def offset(self) -> int:

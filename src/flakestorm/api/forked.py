@@ -313,14 +313,19 @@ class Forking:
         return "unrestored", f"{said}; the tape brings back the conversation, not a database or a disk"
 
 
-def fork_of(tape: Tape, mode: Mode = "renamed") -> Fork:
+def fork_of(tape: Tape, mode: Mode = "renamed", *, exchanges: Sequence[Exchange] | None = None) -> Fork:
     """The recorded run of a tape, to be forked any number of times.
+
+    Args:
+        tape, mode: the tape, and how requests are matched.
+        exchanges: its exchanges, where they are known, and how they are to be taken.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
     """
-    tape.verify()
-    exchanges = tape.exchanges()
+    if exchanges is None:
+        tape.verify()
+        exchanges = tape.exchanges()
 
     def telling() -> Telling:
         return Telling(None if tape.key is None else tape.redactor())

@@ -69,7 +69,7 @@ def report_view(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[s
         "grid": None if saved.grid is None else _grid(saved.grid),
         "broken": _broken(saved, runs),
         "findings": [_finding(each) for each in _items(head.get("findings"))[:500] if isinstance(each, Mapping)],
-        "coverage": _plain(head.get("coverage")),
+        "coverage": _coverage(head.get("coverage")),
         "blame": _blame(head.get("blame")),
     }
 
@@ -249,7 +249,7 @@ def _finding(finding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _blame(blame: Any) -> dict[str, Any] | None:
-    """A blame with the points of its curve: how much was kept of the run, and how often it then passed."""
+    """A blame with the points of its curve: how much was kept of the run, and how often it then failed."""
     if not isinstance(blame, Mapping):
         return None
     points = [p for p in _items(blame.get("curve")) if isinstance(p, list | tuple) and len(p) >= 4]
@@ -264,6 +264,14 @@ def _blame(blame: Any) -> dict[str, Any] | None:
 
 def _firing(firing: Mapping[str, Any]) -> dict[str, str]:
     return {name: excerpt(str(firing.get(name, "")), 600) for name in ("site", "mode", "detail")}
+
+
+def _coverage(value: Any) -> dict[str, str] | None:
+    """What a search covered, of how many there are."""
+    if not isinstance(value, Mapping) or not isinstance(of := value.get("of"), Mapping):
+        return _plain(value)
+    shown = {key: f"{value[key]} of {of[key]}" for key in ("sites", "singles", "pairs") if key in value and key in of}
+    return _plain({**shown, "complete": "yes" if value.get("complete") is True else "no"})
 
 
 def _plain(value: Any) -> dict[str, str] | None:

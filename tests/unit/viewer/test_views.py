@@ -11,7 +11,7 @@ from flakestorm.store.sqlite import Store
 from flakestorm.viewer.shelf import Saved, Shelf
 from flakestorm.viewer.views import cell_view, entry_view, report_view, run_row, run_view, verdict_of
 from report_samples import empty, hostile, sample
-from viewer_support import LATER
+from viewer_support import BLAMED, FOUND
 
 
 def kept(folder: Path, document: dict) -> tuple[Shelf, Saved]:
@@ -44,11 +44,12 @@ def test_a_report_without_anything_can_be_shown(tmp_path: Path) -> None:
 
 
 def test_keys_of_other_commands_are_shown_whatever_they_hold(tmp_path: Path) -> None:
-    shelf, saved = kept(tmp_path / "a", {**to_document(sample()), **LATER})
+    shelf, saved = kept(tmp_path / "c", to_document(replace(sample(), command="blame", blame=BLAMED)))
+    assert report_view(saved, partial(shelf.runs, saved.id))["blame"]["curve"][1] == [1.0, 0.2, 0.1, 0.4]
+    shelf, saved = kept(tmp_path / "a", to_document(replace(sample(), command="explore", **FOUND)))
     found = report_view(saved, partial(shelf.runs, saved.id))
-    assert found["blame"]["curve"][1] == [1.0, 0.2, 0.1, 0.4]
     assert found["findings"][0]["schedule"] == ["tool/search#1 error"]
-    assert found["coverage"] == {"sites": "3", "singles": "9", "pairs": "12"}
+    assert found["coverage"] == {"sites": "3 of 3", "singles": "9 of 9", "pairs": "12 of 14", "complete": "no"}
     odd = {"blame": {"curve": [1, ["x", None, 1, 1], [1]]}, "findings": [1, {"schedule": 3}], "coverage": [1]}
     shelf, saved = kept(tmp_path / "b", {**to_document(sample()), **odd})
     found = report_view(saved, partial(shelf.runs, saved.id))

@@ -34,7 +34,7 @@ function extras(found) {
   if (found.blame) {
     const { conclusion, site, kind, continuations, curve } = found.blame;
     made.push(section("Blame", pairs([["Conclusion", conclusion], ["Site", site], ["Kind", kind], ["Continuations", continuations]]), curve.length ? blameCurve(curve) : "",
-      curve.length ? quiet("Share of continuations that passed (with its 95% interval), by how many steps of the failed run were kept.") : ""));
+      curve.length ? quiet("Share of continuations that failed (with its 95% interval), by how many events of the failed run were kept.") : ""));
   }
   if (found.findings.length || found.coverage) {
     made.push(section("Exploration", found.coverage ? pairs(Object.entries(found.coverage)) : "",
