@@ -21,8 +21,9 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import make_plan
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Runner
 from flakestorm.executors.local import LocalExecutor
 from flakestorm.faults.schedule import Schedule
 

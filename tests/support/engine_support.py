@@ -1,6 +1,6 @@
 """Judged runs made by hand, and a world in which nothing is real, for the engine's tests."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Interceptor, drive
 from flakestorm.core.site import Site
 from flakestorm.engine.events import RunResult
+from flakestorm.engine.judged import Judged, judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged, judged
+from flakestorm.engine.runner import Runner
 from flakestorm.errors import CallFailed
 
 SEARCH = Site("tool", "search", 1)
@@ -126,12 +127,16 @@ class OneByOne:
         self.stop_after = stop_after
 
     async def execute(
-        self, jobs: Sequence[Callable[[], Awaitable[Judged]]], done: Callable[[int, Judged], None], concurrency: int
+        self,
+        items: Iterable[Trial],
+        work: Callable[[Trial], Awaitable[Judged]],
+        done: Callable[[int, Judged], None],
+        concurrency: int,
     ) -> None:
-        for index, job in enumerate(jobs):
+        for index, item in enumerate(items):
             if index == self.stop_after:
                 raise Stopped
-            done(index, await job())
+            done(index, await work(item))
 
 
 class Stopped(BaseException):
@@ -156,3 +161,18 @@ class FakeWorld:
 
     def tape_path(self, run: str) -> Path:
         return self.folder / f"{run}.tape"
+
+
+def runner(tmp_path: Path, agent: FakeAgent) -> Runner:
+    """A runner of this agent alone, its runs one by one."""
+    return Runner(
+        agent=agent,
+        boundary=FakeBoundary(),
+        executor=OneByOne(),
+        world=FakeWorld(tmp_path),
+        seed=1,
+        tools=[("search", "*/search*")],
+        listener=lambda event: None,
+        concurrency=1,
+        reproduce=lambda trial, schedule, ledger: "",
+    )

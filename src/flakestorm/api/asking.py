@@ -12,8 +12,9 @@ from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.events import RunResult
+from flakestorm.engine.hooks import Hooks, Inside
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.engine.runner import Inside, Judged
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.player import Player
@@ -88,8 +89,8 @@ def ask(
                     begins(inside, drawing)
                 return within if player is None else (player.stage, *within)
 
-            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, inner) as runner:
-                runner.facts = facts or {}
+            hooks = Hooks(within=inner, facts=facts or {})
+            async with runner_of(work, (BASELINE,), (), options, seed, world, hub, hooks) as runner:
                 if redactor is not None:
                     runner.redaction = lambda: redactor
                 await runner.agent.start()

@@ -22,8 +22,8 @@ from flakestorm.core.ledger import Canary, Firing, Ledger
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.blamed import BlamedEvent, EventKind
 from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.engine.runner import Judged
 from flakestorm.errors import Misuse
 from flakestorm.tape.fork import Fork
 from flakestorm.tape.match import Mode

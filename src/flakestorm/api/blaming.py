@@ -35,8 +35,10 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.blame import Finding, Seen, Terms, Wanted, search
 from flakestorm.engine.events import Finished, Planned, Report
+from flakestorm.engine.hooks import Hooks
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
@@ -117,10 +119,10 @@ class _Blaming:
             try:
                 async with runner_of(
                     self.work, (), [self.case.invariant], self.options, seed, world, hub,
-                    lambda trial, _: self._within(trial, hub),
+                    Hooks(within=lambda trial, _: self._within(trial, hub), viewed=self._viewed),
                 ) as runner:  # fmt: skip
                     runner.reproduce = lambda trial, _, __: self._again(trial)
-                    runner.budget, runner.viewed = None, self._viewed
+                    runner.budget = None
                     await runner.agent.start()
                     finding = await self._search(seeking, runner)
                     await self._repair(finding, runner)

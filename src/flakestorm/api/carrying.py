@@ -26,12 +26,15 @@ from flakestorm.core.choices import entropy_seed
 from flakestorm.core.conversation import turns_of
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
+from flakestorm.engine.advice import Advice
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
+from flakestorm.engine.hooks import Hooks
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
-from flakestorm.engine.runner import Judged, Runner, Within, no_doubts, nothing_within
+from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
@@ -86,9 +89,8 @@ def carry_out(
     options: Options,
     hub: Hub | None = None,
     *,
-    within: Within = nothing_within,
+    hooks: Hooks | None = None,
     tailor: Callable[[Runner], object] = lambda _: None,
-    doubts: Callable[[Trial], str | None] = no_doubts,
 ) -> Report:
     """Carry out a plan and report on it.
 
@@ -97,8 +99,8 @@ def carry_out(
         plan, gate: what to run, and by what to judge the whole.
         options: how.
         hub: the boundary, where the caller wants to look at it afterwards.
+        hooks: what else takes part in each run; nothing when None.
         tailor: is given the runner before anything is run, to change how it goes about it.
-        within, doubts: see `Runner`.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -121,10 +123,9 @@ def carry_out(
         interrupted = False
         with interruptible() as signals:
             async with runner_of(
-                work, plan.scenarios, plan.invariants, options, seed, world, boundary, within
+                work, plan.scenarios, plan.invariants, options, seed, world, boundary, hooks
             ) as runner:
                 tailor(runner)
-                runner.doubts = doubts
                 campaign = Campaign(
                     plan,
                     runner,
@@ -161,7 +162,7 @@ async def runner_of(
     seed: int,
     world: LocalWorld,
     hub: Hub,
-    within: Within = nothing_within,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[Runner]:
     """What carries out trials, while entered; agent, boundary and model are let go of afterwards.
 
@@ -172,7 +173,7 @@ async def runner_of(
         options: how.
         seed: every random choice follows from it.
         world, hub: time and places, and the boundary.
-        within: see `Runner.within`.
+        hooks: what else takes part in each run; nothing when None.
     """
     config = work.config
     redaction = redaction_of(config, seed)
@@ -195,11 +196,10 @@ async def runner_of(
             concurrency=concurrency,
             reproduce=lambda trial, schedule, ledger: _reproduce(work, seed, trial, schedule, ledger),
             visible=tuple(config.boundary.tools),
-            adviser=adviser,
-            embedders=embedders,
+            advice=Advice(adviser, embedders),
             limit_ms=config.agent.timeout,
             elsewhere=_elsewhere(config),
-            within=within,
+            hooks=hooks or Hooks(),
             budget=options.budget,
             redaction=redaction,
         )

@@ -24,8 +24,9 @@ from flakestorm.config.model import Config
 from flakestorm.core.choices import Choices
 from flakestorm.core.draws import Draws
 from flakestorm.engine.events import RunResult
+from flakestorm.engine.hooks import Hooks
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.engine.runner import Judged
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
@@ -136,7 +137,8 @@ async def _run(
     one = replace(options, concurrency=1)
     with interruptible() as signals:
         try:
-            async with runner_of(work, [BASELINE], [], one, 0, world, hub, lambda _, __: within) as runner:
+            hooks = Hooks(within=lambda _, __: within)
+            async with runner_of(work, [BASELINE], [], one, 0, world, hub, hooks) as runner:
                 await runner.agent.start()
                 await runner.carry_out([trial], found.append)
         except asyncio.CancelledError:

@@ -39,9 +39,9 @@ from flakestorm.engine.events import (
 )
 from flakestorm.engine.explore import Found, Search
 from flakestorm.engine.ground import Coverage
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
-from flakestorm.engine.runner import Judged
 from flakestorm.errors import AgentUnreachable, Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld

@@ -16,8 +16,8 @@ from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.events import Report
+from flakestorm.engine.hooks import Hooks, Inside
 from flakestorm.engine.plan import Plan, Trial
-from flakestorm.engine.runner import Inside
 from flakestorm.engine.score import Gate
 from flakestorm.tape.reader import Tape
 
@@ -54,7 +54,7 @@ def carry_out_on(tape: Tape, work: Work, plan: Plan, gate: Gate, options: Option
         player = players.pop(trial.run, None)
         return None if player is None else _doubts(player, tape.path)
 
-    return carry_out(work, plan, gate, options, hub, within=within, doubts=doubts)
+    return carry_out(work, plan, gate, options, hub, hooks=Hooks(within=within, doubts=doubts))
 
 
 def _doubts(player: Player, path: Path) -> str | None:

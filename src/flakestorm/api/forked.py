@@ -22,7 +22,7 @@ from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.site import Site
-from flakestorm.engine.runner import Inside
+from flakestorm.engine.hooks import Inside
 from flakestorm.errors import CallFailed, FlakestormError, Misuse, TapeMismatch, WorldFailed
 from flakestorm.tape.fork import TOOLS, Fork, Tools, giving
 from flakestorm.tape.history import Histories, kept_by_provider

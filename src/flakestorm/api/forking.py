@@ -16,7 +16,7 @@ from flakestorm.boundary.session import Crossing
 from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.site import Site
-from flakestorm.engine.runner import Inside
+from flakestorm.engine.hooks import Inside
 from flakestorm.errors import Misuse
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.fork import Tools

@@ -1,7 +1,7 @@
 """Replaying sessions: incidents against the contract that the agent must now meet.
 
 Each session is a scenario of its own, with its own input and rules; its recorded tool replies stand in the world's
-place (`Runner.within`), and what came of them decides whether a pass may stand.
+place (`Hooks.within`), and what came of them decides whether a pass may stand.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from flakestorm.core.conversation import prompt_of
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.registry import nearest
 from flakestorm.engine.events import Note, Report
+from flakestorm.engine.hooks import Hooks, Inside
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Plan, Trial, pair_plan
-from flakestorm.engine.runner import Inside, Judged, Runner
+from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import parse_injection
@@ -81,14 +83,15 @@ def replay(work: Work, incidents: Sequence[Incident], options: Options) -> Repor
         notes.append("what came of recorded replies is known while a session runs only, so all sessions were run again")
     stages = _Stages(work, list(incidents), len(work.config.golden_prompts))
 
+    hooks = Hooks(within=stages.within, viewed=stages.viewed, reviewed=stages.reviewed)
+
     def tailor(runner: Runner) -> None:
-        runner.viewed, runner.reviewed = stages.viewed, stages.reviewed
         runner.reproduce = lambda trial, _schedule, _ledger: stages.reproduce(trial)
         stages.known = (*work.config.boundary.tools, *runner.boundary.tools)
         for note in notes:
             options.listener(Note(note))
 
-    return carry_out(work, plan, Gate("replay"), options, within=stages.within, tailor=tailor)
+    return carry_out(work, plan, Gate("replay"), options, hooks=hooks, tailor=tailor)
 
 
 def anew(options: Options) -> Options:

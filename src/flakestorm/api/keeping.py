@@ -20,8 +20,9 @@ from flakestorm.config import tools_of
 from flakestorm.contracts.base import RunView
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.engine.events import RunResult
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged, Runner
+from flakestorm.engine.runner import Runner
 from flakestorm.executors.world import LocalWorld
 
 __all__ = ["CLOSE_LIMIT_S", "Asked", "Kept"]
@@ -103,7 +104,7 @@ class Kept:
     async def _one(self, trial: Trial, seed: int, within: Sequence[Interceptor]) -> Asked:
         async with self._turn:
             runner, done = self._runner, list[Judged]()
-            runner.seed, runner.within = seed, lambda _, __: within
+            runner.seed, runner.hooks.within = seed, lambda _, __: within
             runner.tools = tools_of(self._work.config, trial.scenario)
             runner.prepare((trial.scenario,))
             try:
@@ -128,7 +129,7 @@ class Kept:
     async def _live(self) -> None:
         config, options = self._work.config, Options(concurrency=1)
         async with runner_of(self._work, (), (), options, 0, self._world, hub_of(config)) as runner:
-            runner.viewed = self._seen
+            runner.hooks.viewed = self._seen
             await runner.agent.start()
             self._begun.set_result((asyncio.get_running_loop(), runner))
             await self._stop.wait()

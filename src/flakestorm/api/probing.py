@@ -13,10 +13,11 @@ from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
 from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult
+from flakestorm.engine.judged import Judged, baselines_of, judged
 from flakestorm.engine.plan import BASELINE, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.resume import view_of
-from flakestorm.engine.runner import Judged, Runner, baselines_of, judged
+from flakestorm.engine.runner import Runner
 from flakestorm.faults.schedule import Schedule
 
 __all__ = ["INJECTED", "Prober", "command_line", "kind_of"]
@@ -49,7 +50,7 @@ class Prober:
 
     Args:
         work: the project.
-        runner: carries out trials; `Runner.sites` is set.
+        runner: carries out trials; is set to say where faults could act (`Hooks.sites`).
         seed: as the runner's.
         listener: is told of each finished run.
         done: every run that was made or taken over, in order.
@@ -68,7 +69,7 @@ class Prober:
     def __post_init__(self) -> None:
         ids = [int(run.id.rpartition("-")[2]) for runs in self.earlier.values() for run in runs if _numbered(run.id)]
         self._count = max(ids, default=0)
-        self.runner.sites = True
+        self.runner.hooks.sites = True
 
     async def answer(self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]) -> list[Outcome]:
         """Make these runs, side by side as far as the runner allows.

@@ -21,8 +21,10 @@ from flakestorm.core.ledger import Firing
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.engine.compare import Side
 from flakestorm.engine.events import Event, RunFinished, RunResult
+from flakestorm.engine.hooks import Hooks, Inside
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Inside, Judged, Runner
+from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse, TapeError
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.model import Exchange
@@ -88,8 +90,10 @@ class Replays:
             budget=None,  # nothing is spent
             listener=_unheard,
             world=LocalWorld(self.folder),
-            within=lambda trial, _: (players[trial.run].stage,),
-            viewed=lambda trial, view: _with_evidence(view, tapes[trial.run]),
+            hooks=Hooks(
+                within=lambda trial, _: (players[trial.run].stage,),
+                viewed=lambda trial, view: _with_evidence(view, tapes[trial.run]),
+            ),
         )
         asked = {trial.run: trial for trial in trials if trial.run in tapes}
 

@@ -14,8 +14,10 @@ from flakestorm.api.versions import Version
 from flakestorm.config.model import Config
 from flakestorm.engine.compare import Key, Side
 from flakestorm.engine.events import CellResult, Report
+from flakestorm.engine.hooks import Hooks
+from flakestorm.engine.judged import Judged, baselines_of
 from flakestorm.engine.plan import Plan, Trial
-from flakestorm.engine.runner import Judged, Runner, baselines_of
+from flakestorm.engine.runner import Runner
 from flakestorm.executors.world import LocalWorld
 
 __all__ = ["Live", "key_of", "side_of", "sides_in", "texts_of"]
@@ -83,7 +85,7 @@ class Live:
             self._runner = await self._open.enter_async_context(
                 runner_of(
                     self.work, plan.scenarios, plan.invariants, self.options, self.seed, self.world,
-                    hub_of(self.config), *([] if self.replays is None else [self.replays.within]),
+                    hub_of(self.config), None if self.replays is None else Hooks(within=self.replays.within),
                 )
             )  # fmt: skip
             self._runner.prepare(plan.scenarios)

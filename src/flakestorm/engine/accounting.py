@@ -18,7 +18,7 @@ from flakestorm.core.call import Call
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Sites
 from flakestorm.engine.events import FaultTally
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.judged import Judged
 from flakestorm.faults.planned import Planned
 from flakestorm.faults.schedule import Schedule
 

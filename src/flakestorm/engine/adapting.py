@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from flakestorm.core.choices import Choices
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Plan, Trial
-from flakestorm.engine.runner import Judged
 from flakestorm.mutations.strategy import BATCH, Arm, Bandit, arm_of
 
 __all__ = ["NOTE", "adapt"]

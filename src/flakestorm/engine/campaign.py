@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
+from flakestorm.engine.judged import Judged, baselines_of
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.rounds import groups_of, next_round
-from flakestorm.engine.runner import Judged, Runner, baselines_of
+from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate, assemble
 from flakestorm.errors import AgentUnreachable
 from flakestorm.faults.schedule import Schedule

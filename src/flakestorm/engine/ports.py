@@ -33,6 +33,7 @@ __all__ = [
     "World",
 ]
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -232,15 +233,19 @@ class Embedder(Protocol):
 
 
 class Executor(Protocol):
-    """Runs independent jobs, several at a time."""
+    """Does independent work, several pieces at a time."""
 
     async def execute(
-        self, jobs: Iterable[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+        self,
+        items: Iterable[T],
+        work: Callable[[T], Awaitable[R]],
+        done: Callable[[int, R], None],
+        concurrency: int,
     ) -> None:
-        """Run every job, at most `concurrency` at a time, calling `done(index, result)` as each finishes. The next job
-        is asked for when it can be started, and not before.
+        """Do the work on every item, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
+        The next item is asked for when it can be started, and not before.
 
-        A job that raises ends the execution with that exception after the others were cancelled; what finished
+        Work that raises ends the execution with that exception after the others were cancelled; what finished
         before was already reported through `done`.
         """
         ...

@@ -16,9 +16,9 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
 from flakestorm.engine.events import Report, RunResult
+from flakestorm.engine.judged import Judged, judged, refused
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
-from flakestorm.engine.runner import Judged, judged, refused
 from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule

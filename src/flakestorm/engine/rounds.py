@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged
 from flakestorm.stats.early import RISK, decided
 
 __all__ = ["FROM_TRIALS", "Group", "groups_of", "next_round"]

@@ -38,9 +38,9 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.verdict import Outcome, Verdict, inconclusive
 from flakestorm.engine.accounting import Account, account
 from flakestorm.engine.events import CellResult, InvariantInfo, RunResult, ScenarioInfo, Score
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.rounds import groups_of
-from flakestorm.engine.runner import Judged
 from flakestorm.engine.steadiness import unsteady_prompts
 from flakestorm.faults.schedule import Schedule
 from flakestorm.stats.early import RISK, decided

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.judged import Judged
 
 __all__ = ["unsteady_prompts"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from flakestorm.config.model import Scenario, ToolFault
 from flakestorm.core.call import Call
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.judged import Judged
 from flakestorm.faults.base import tool_faults
 from flakestorm.wire.mcp import housekeeping
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 __all__ = ["LocalExecutor"]
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -15,28 +16,33 @@ class LocalExecutor:
     """Fulfils `engine.ports.Executor` with one asyncio task per job, so jobs do not see each other's context."""
 
     async def execute(
-        self, jobs: Iterable[Callable[[], Awaitable[T]]], done: Callable[[int, T], None], concurrency: int
+        self,
+        items: Iterable[T],
+        work: Callable[[T], Awaitable[R]],
+        done: Callable[[int, R], None],
+        concurrency: int,
     ) -> None:
-        """Run every job, at most `concurrency` at a time, starting them in order.
+        """Do the work on every item, at most `concurrency` at a time, starting them in order.
 
         Args:
-            jobs: each is called once and awaited; one is taken when it can be started.
-            done: is called with a job's index and result as it finishes, jobs that finish together in order.
+            items: one is taken when work on it can be started.
+            work: is called once with each item.
+            done: is called with an item's index and result as it finishes, those that finish together in order.
             concurrency: at least 1.
 
         Raises:
             ValueError: `concurrency` is less than 1.
-            BaseException: the first that a job (or `done`) raised, once all others were cancelled and have ended. The
+            BaseException: the first that `work` (or `done`) raised, once all others were cancelled and have ended. The
                 same holds when this is cancelled from outside: no task is left behind.
         """
         if concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")
-        waiting = iter(enumerate(jobs))
-        running: dict[asyncio.Task[T], int] = {}
+        waiting = iter(enumerate(items))
+        running: dict[asyncio.Task[R], int] = {}
         try:
             while True:
-                while len(running) < concurrency and (job := next(waiting, None)) is not None:
-                    running[asyncio.create_task(_await(job[1]))] = job[0]
+                while len(running) < concurrency and (item := next(waiting, None)) is not None:
+                    running[asyncio.create_task(_await(work, item[1]))] = item[0]
                 if not running:
                     return
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +54,7 @@ class LocalExecutor:
             await asyncio.gather(*running, return_exceptions=True)
 
 
-def _report(ended: Sequence[tuple[int, asyncio.Task[T]]], done: Callable[[int, T], None]) -> None:
+def _report(ended: Sequence[tuple[int, asyncio.Task[R]]], done: Callable[[int, R], None]) -> None:
     """Results first: what finished is reported even when something else failed at the same moment."""
     broken = [task for _, task in ended if task.cancelled() or task.exception() is not None]
     for index, task in ended:
@@ -58,5 +64,5 @@ def _report(ended: Sequence[tuple[int, asyncio.Task[T]]], done: Callable[[int, T
         task.result()
 
 
-async def _await(job: Callable[[], Awaitable[T]]) -> T:
-    return await job()
+async def _await(work: Callable[[T], Awaitable[R]], item: T) -> R:
+    return await work(item)

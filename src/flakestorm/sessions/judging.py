@@ -17,7 +17,7 @@ from flakestorm.contracts.base import RunView, on_tape
 from flakestorm.contracts.evidence import plain
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.verdict import Verdict, inconclusive
-from flakestorm.engine.runner import Judged
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.score import UNHELD
 from flakestorm.sessions.replies import breaks, text_of
 from flakestorm.sessions.serving import Served, Serving

@@ -5,8 +5,8 @@ and everything after it is live. Nothing here runs anything: a `Player` is a sta
 is a stage as well, so a fault is one, and so is a reply put in the place of the recorded one::
 
     fork = Fork(tape.exchanges())
-    runner.within = lambda trial, inside: [fork.player(site).stage]             # resample
-    runner.within = lambda trial, inside: [fork.player(site, kept=True).stage]  # the control: the same reply
+    runner.hooks.within = lambda trial, inside: [fork.player(site).stage]             # resample
+    runner.hooks.within = lambda trial, inside: [fork.player(site, kept=True).stage]  # the control: the same reply
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from flakestorm.api import Options, load
 from flakestorm.api.carrying import carry_out, in_a_loop, seed_of
 from flakestorm.config.model import Scenario
 from flakestorm.core.call import Call, Reply
+from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.plan import BASELINE, make_plan
 from flakestorm.engine.score import Gate
 from flakestorm.faults.schedule import parse_injection
@@ -59,7 +60,9 @@ def test_stages_within_stand_between_the_faults_and_the_world(project, tmp_path:
         yield call
 
     plan = make_plan("run", scenarios=[BASELINE], invariants=project.config.invariants, prompts=["hello"])
-    report = carry_out(project, plan, Gate("single"), Options(tapes=tmp_path), within=lambda _, __: (stand_in,))
+    report = carry_out(
+        project, plan, Gate("single"), Options(tapes=tmp_path), hooks=Hooks(within=lambda _, __: (stand_in,))
+    )
     assert (report.verdict, report.runs[0].output) == ("pass", "stood in")
 
 
@@ -70,7 +73,9 @@ def test_what_stands_in_is_the_worlds_word_where_a_fault_hits_it(project, tmp_pa
 
     scenario = Scenario(name="down", tool_faults=[parse_injection("http/127.0.0.1#1=malicious_response:boo").spec])
     plan = make_plan("run", scenarios=[scenario], invariants=project.config.invariants, prompts=["hello"])
-    report = carry_out(project, plan, Gate("single"), Options(tapes=tmp_path), within=lambda _, __: (stand_in,))
+    report = carry_out(
+        project, plan, Gate("single"), Options(tapes=tmp_path), hooks=Hooks(within=lambda _, __: (stand_in,))
+    )
     (exchange,) = Tape.open(report.runs[0].tape)
     assert [fault.mode for fault in exchange.faults] == ["malicious_response"]
     assert exchange.world is not None

@@ -158,9 +158,9 @@ def test_misuse(project, tmp_path) -> None:
 
 
 def test_a_pattern_that_backtracks_for_ever_is_ended(tmp_path, monkeypatch) -> None:
-    from flakestorm.engine import runner
+    from flakestorm.engine import judged
 
-    monkeypatch.setattr(runner, "CHECK_LIMIT_S", 0.2)
+    monkeypatch.setattr(judged, "CHECK_LIMIT_S", 0.2)
     (tmp_path / "babbling_agent.py").write_text("def answer(text):\n    return 'a' * 40 + '!'\n")
     (tmp_path / "flakestorm.yaml").write_text(
         CONFIG.format(module="babbling_agent")

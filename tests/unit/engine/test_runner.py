@@ -1,37 +1,15 @@
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from engine_support import FakeAgent, FakeBoundary, FakeWorld, OneByOne, run_of, says, scenario
-from flakestorm.config.model import Invariant, Scenario
+from engine_support import FakeAgent, run_of, runner, says, scenario
+from flakestorm.config.model import Scenario
 from flakestorm.core.answer import AgentError, Answer
-from flakestorm.core.call import Call, Reply
-from flakestorm.core.pipeline import drive
-from flakestorm.core.stream import pump
 from flakestorm.engine.mutating import mutated_plan
 from flakestorm.engine.plan import make_plan
-from flakestorm.engine.runner import Runner, refused
-from flakestorm.errors import ModelFailed
 from flakestorm.mutations.generate import made
 from flakestorm.tape.reader import Tape
 from mutations_support import recipe
-
-
-def runner(tmp_path, agent) -> Runner:
-    return Runner(
-        agent=agent,
-        boundary=FakeBoundary(),
-        executor=OneByOne(),
-        world=FakeWorld(tmp_path),
-        seed=1,
-        tools=[("search", "*/search*")],
-        listener=lambda event: None,
-        concurrency=1,
-        reproduce=lambda trial, schedule, ledger: "",
-    )
 
 
 def carry_out(tmp_path, agent, *scenarios, prompts=("a",)):
@@ -76,42 +54,6 @@ def test_exchanges_are_not_kept_in_memory(tmp_path) -> None:
     (judged,) = carry_out(tmp_path, FakeAgent(), scenario("calm"))
     assert judged.view.exchanges == ()
     assert run_of(judged.trial).view.exchanges == ()
-
-
-def test_a_check_that_never_ends_is_inconclusive(tmp_path) -> None:
-    from contextlib import contextmanager
-
-    class Impatient(FakeWorld):
-        @contextmanager
-        def limited(self, seconds):
-            raise TimeoutError
-            yield
-
-    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a"])
-    found = run_of(plan.trials[0])
-    from flakestorm.engine.runner import judged
-
-    ((_, verdict),) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
-    assert verdict.outcome == "inconclusive"
-    assert "took longer" in verdict.reason
-
-
-def test_tools_that_only_the_model_spoke_of_are_seen_and_not_counted(tmp_path) -> None:
-    asked = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
-    said = {"choices": [{"message": {"role": "assistant", "tool_calls": [asked]}, "finish_reason": "tool_calls"}]}
-
-    class Modern(FakeAgent):
-        async def ask(self, prompt, line) -> Answer:
-            url, body = "https://api.openai.com/v1/chat/completions", b'{"model": "m", "messages": []}'
-            reply = drive(
-                line.pipeline(Call("POST", url, body=body)), lambda _: Reply(200, body=json.dumps(said).encode()), print
-            )
-            list(pump(reply, print))
-            return await super().ask(prompt, line)
-
-    (judged,) = carry_out(tmp_path, Modern(), scenario("calm"))
-    assert judged.run.seen == ("search", "book")
-    assert judged.run.calls == {"llm": 1, "tool": 1, "mcp": 0, "http": 0}
 
 
 def test_tools_that_the_boundary_holds_are_sure_to_be_seen(tmp_path) -> None:
@@ -180,59 +122,6 @@ def test_an_answer_that_comes_too_late_by_the_runs_time_is_a_time_out(tmp_path) 
     assert found[0].run.latency_ms == 15_000
 
 
-class Adviser:
-    """A judge that gives these replies in turn; the last one again and again."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self.replies, self.asked = list(replies), []
-
-    async def ask(self, prompt: str, *, system: str = "", temperature: float | None = None) -> str:
-        self.asked.append((system, prompt, temperature))
-        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    async def close(self) -> None:
-        pass
-
-
-JUDGED = Invariant(type="judge", id="polite", rubric="The answer is polite.")
-FINE = '{"verdict": "pass", "reason": "fine"}'
-
-
-@pytest.mark.parametrize(
-    ("replies", "outcomes"),
-    [
-        ((FINE,), ["pass", "pass"]),
-        ((FINE, '{"verdict": "fail", "reason": "rude"}', FINE), ["inconclusive", "pass"]),
-        (("I like it",), ["inconclusive", "inconclusive"]),
-        ((ModelFailed("status 429"),), ["inconclusive", "inconclusive"]),
-    ],
-)
-def test_a_judge_is_asked_twice_on_the_first_trial_and_once_on_others(tmp_path, replies, outcomes) -> None:
-    adviser = Adviser(*replies)
-    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[JUDGED], prompts=["a"], trials=2)
-    judged = _judged_by(adviser, plan, tmp_path)
-    assert [verdict.outcome for each in judged for _, verdict in each.verdicts] == outcomes
-    assert [temperature for _, _, temperature in adviser.asked] == [0.0] * 3
-    assert "The answer is polite." in adviser.asked[0][1]
-
-
-def test_nobody_is_asked_about_a_run_that_cannot_be_judged(tmp_path) -> None:
-    adviser = Adviser(FINE)
-    down = Invariant(type="judge", id="polite", rubric="The answer is polite.", when="tool_faults_active")
-    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[down], prompts=["a"])
-    assert [each.verdicts for each in _judged_by(adviser, plan, tmp_path)] == [()]
-    assert adviser.asked == []
-
-
-def _judged_by(adviser: Adviser, plan, folder):
-    done = []
-    asyncio.run(replace(runner(folder, FakeAgent()), adviser=adviser).carry_out(plan.trials, done.append))
-    return done
-
-
 def mutated(*types: str, count: int = 2):
     rows = [made(recipe(*types, count=count), "Book a flight")[0]]
     return mutated_plan(rows, invariants=[says("search", name="says")], prompts=["Book a flight"])
@@ -253,16 +142,3 @@ def test_a_change_of_the_request_is_not_applicable_where_there_is_none(tmp_path)
     asyncio.run(runner(tmp_path, agent).carry_out(mutated("payload_size_attack").trials, found.append))
     assert agent.asked == []
     assert [(j.run.mutation.status, j.verdicts, j.run.tape) for j in found] == [("not applicable", (), "")] * 2
-
-
-@pytest.mark.parametrize(
-    ("message", "turned_away"),
-    [("HTTP 413 Too Large: x", True), ("HTTP 501 Not Implemented", True), ("HTTP 500 Oops", False)],
-)
-def test_only_an_attack_on_the_request_is_turned_away(message, turned_away) -> None:
-    error = AgentError("http", message)
-    for trial in mutated("payload_size_attack", "noise", count=5).trials:
-        attack = trial.mutation.change is not None and trial.mutation.kind == "attack"
-        assert refused(trial, error) == (turned_away and attack)
-        assert not refused(trial, AgentError("crash", message))
-        assert not refused(trial, None)

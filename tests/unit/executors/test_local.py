@@ -1,7 +1,9 @@
 """The local executor: order, bounds, failures, cancellation."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,15 @@ from hypothesis import strategies as st
 
 from flakestorm.executors.local import LocalExecutor
 
+T = TypeVar("T")
+
 
 def ignore(_: int, __: object) -> None:
     pass
+
+
+async def call(job: Callable[[], Awaitable[T]]) -> T:
+    return await job()
 
 
 @settings(deadline=None)
@@ -36,7 +44,7 @@ def test_every_job_runs_once_starting_in_order_and_never_more_at_a_time_than_ask
         return run
 
     results: dict[int, int] = {}
-    asyncio.run(LocalExecutor().execute([job(n) for n in range(count)], results.__setitem__, concurrency))
+    asyncio.run(LocalExecutor().execute([job(n) for n in range(count)], call, results.__setitem__, concurrency))
     assert started == list(range(count))
     assert results == {n: n * n for n in range(count)}
     assert most <= concurrency
@@ -51,7 +59,7 @@ async def test_jobs_really_overlap() -> None:
         return True
 
     async with asyncio.timeout(20):
-        await LocalExecutor().execute([meet] * 3, results.__setitem__, 3)
+        await LocalExecutor().execute([meet] * 3, call, results.__setitem__, 3)
     assert results == {0: True, 1: True, 2: True}
 
 
@@ -81,7 +89,7 @@ async def test_the_first_failure_cancels_the_others_and_comes_out_as_it_was() ->
         raise AssertionError("started after a failure")
 
     with pytest.raises(LookupError, match="broken"):
-        await LocalExecutor().execute([quick, slow, broken, later], results.__setitem__, 2)
+        await LocalExecutor().execute([quick, slow, broken, later], call, results.__setitem__, 2)
     assert results == {0: "quick"}
     assert cancelled == ["slow"]
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -97,7 +105,7 @@ async def test_results_are_reported_even_when_a_job_fails_at_the_same_moment() -
         return "fine"
 
     with pytest.raises(LookupError):
-        await LocalExecutor().execute([broken, fine], results.__setitem__, 2)
+        await LocalExecutor().execute([broken, fine], call, results.__setitem__, 2)
     assert results == {1: "fine"}
 
 
@@ -112,7 +120,7 @@ async def test_cancelling_leaves_no_task_behind() -> None:
         finally:
             ended.append(1)
 
-    task = asyncio.create_task(LocalExecutor().execute([job] * 5, ignore, 3))
+    task = asyncio.create_task(LocalExecutor().execute([job] * 5, call, ignore, 3))
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -129,7 +137,7 @@ async def test_what_done_raises_ends_the_execution_too() -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        await LocalExecutor().execute([job, job], done, 1)
+        await LocalExecutor().execute([job, job], call, done, 1)
 
 
 async def test_jobs_do_not_see_each_others_context() -> None:
@@ -141,10 +149,10 @@ async def test_jobs_do_not_see_each_others_context() -> None:
         mark.set("left behind")
         return before
 
-    await LocalExecutor().execute([job, job], results.__setitem__, 1)
+    await LocalExecutor().execute([job, job], call, results.__setitem__, 1)
     assert results == {0: "none", 1: "none"}
 
 
 async def test_concurrency_must_be_positive() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        await LocalExecutor().execute([], ignore, 0)
+        await LocalExecutor().execute([], call, ignore, 0)

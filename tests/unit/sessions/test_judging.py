@@ -13,8 +13,8 @@ from flakestorm.contracts.matrix import prepare
 from flakestorm.core.call import Call
 from flakestorm.core.verdict import Verdict, failed, passed
 from flakestorm.engine.events import RunResult
+from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Judged
 from flakestorm.sessions.judging import reviewed, viewed
 from flakestorm.sessions.serving import Serving
 
