@@ -31,7 +31,7 @@ from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["Loaded", "drawing_for", "load_tape", "replay", "spans_of"]
+__all__ = ["Loaded", "drawing_for", "load_tape", "of_the_world", "replay", "spans_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def load_tape(
     mode: Mode = "renamed",
     known: Iterable[str] | None = None,
     patterns: Iterable[str] = (),
-    world: bool = False,
-    pick: Callable[[Exchange], Exchange | None] = lambda exchange: exchange,
+    pick: Callable[[Exchange], Iterable[Exchange]] = lambda exchange: (exchange,),
 ) -> Loaded:
     """Read a tape to its end and check it; what is kept of it grows with new text only.
 
@@ -88,9 +87,7 @@ def load_tape(
         path: the tape.
         mode: how requests are matched.
         known, patterns: secrets, as for `Redactor`.
-        world: know what the world was asked and said, instead of what the agent asked and saw; then the faults of the
-            recording can be played over it again.
-        pick: gives what is to be matched of an exchange, where that is not the whole; None leaves it out.
+        pick: gives what is to be matched of an exchange, where that is not the exchange itself, as the agent saw it.
 
     Raises:
         TapeDamaged: it was edited, cut short or added to.
@@ -109,9 +106,7 @@ def load_tape(
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            picked = pick(clean)
-            if picked is not None:
-                yield from _of_world(picked) if world else (picked,)
+            yield from pick(clean)
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
@@ -124,11 +119,14 @@ def load_tape(
     return Loaded(tape, footer, matcher, redactor, telling, again)
 
 
-def _of_world(exchange: Exchange) -> Iterator[Exchange]:
-    """What the world knows of an exchange, as often as it was asked."""
+def of_the_world(exchange: Exchange) -> Iterator[Exchange]:
+    """What the world was asked and said, as often as it was asked; nothing where a fault answered. A player stands
+    further in than the faults, so those of the recording can be played over it again."""
+    by_a_fault = exchange.faults and exchange.world is None
     body = exchange.body if exchange.world_body is None else exchange.world_body
-    for _ in range(exchange.sent):
-        yield replace(exchange, body=body, reply=exchange.world or exchange.reply, world=None, world_body=None)
+    said = replace(exchange, body=body, world_body=None, reply=exchange.world or exchange.reply, world=None, faults=())
+    for _ in range(exchange.sent or (0 if by_a_fault else 1)):
+        yield said
 
 
 def replay(

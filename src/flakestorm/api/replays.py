@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flakestorm.api.redaction import known_to
-from flakestorm.api.replaying import Loaded, load_tape
+from flakestorm.api.replaying import Loaded, load_tape, of_the_world
 from flakestorm.config.model import Config, Invariant
 from flakestorm.contracts.base import RunView
 from flakestorm.core.call import Call
@@ -127,12 +127,12 @@ class Replays:
         if run.error is not None or not run.tape:
             return None
         try:
-            loaded = self._load(run, _of_the_world)
+            loaded = self._load(run, of_the_world)
         except (TapeError, Misuse, OSError):
             return None
         return loaded if loaded.matcher.entries else None
 
-    def _load(self, run: RunResult, pick: Callable[[Exchange], Exchange | None]) -> Loaded:
+    def _load(self, run: RunResult, pick: Callable[[Exchange], Iterable[Exchange]]) -> Loaded:
         return load_tape(run.tape, known=known_to(self.config), patterns=self.config.boundary.redact, pick=pick)
 
     def _asked(self, trial: Trial) -> Trial:
@@ -165,17 +165,9 @@ def _run_of(found: Judged | Side | None) -> RunResult:
     return found.run
 
 
-def _of_the_world(exchange: Exchange) -> Exchange | None:
-    """What the world was asked and said: a player stands further in than the faults."""
-    if exchange.faults and not exchange.sent and exchange.world is None:
-        return None  # the fault answered
-    body = exchange.body if exchange.world_body is None else exchange.world_body
-    return replace(exchange, body=body, world_body=None, reply=exchange.world or exchange.reply, world=None, faults=())
-
-
-def _model_reply(exchange: Exchange) -> Exchange | None:
+def _model_reply(exchange: Exchange) -> tuple[Exchange, ...]:
     """A model's reply that no fault touched: one that was changed counts as not billed when it is played."""
-    return exchange if exchange.kind == "llm" and not exchange.faults else None
+    return (exchange,) if exchange.kind == "llm" and not exchange.faults else ()
 
 
 def _models(player: Player) -> Interceptor:

@@ -12,7 +12,7 @@ import click
 
 from flakestorm.errors import Misuse
 
-__all__ = ["FORMATS", "Globals", "global_options", "global_options_with"]
+__all__ = ["FORMATS", "Globals", "from_option", "global_options", "global_options_with"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,16 @@ class Globals:
     def config_path(self) -> Path:
         """The config file: what -c said, else flakestorm.yaml in the current folder."""
         return self.config or Path("flakestorm.yaml")
+
+
+from_option = click.option(
+    "--from",
+    "form",
+    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
+    default="auto",
+    help="What recorded the files (auto: look).",
+)
+"""Of commands that read other tools' recordings."""
 
 
 _NAMES = tuple(f.name for f in fields(Globals))

@@ -9,7 +9,7 @@ import click
 
 from flakestorm import api
 from flakestorm.cli.judge import carry_out, resume_option
-from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.options import Globals, from_option, global_options
 from flakestorm.config.replays import ReplaySession
 from flakestorm.errors import Misuse
 from flakestorm.reports.text import counted
@@ -103,13 +103,7 @@ def _config_of(options: Globals, named: str) -> Path:
 @replay.command("import")
 @global_options
 @click.argument("files", metavar="FILE...", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "--from",
-    "form",
-    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
-    default="auto",
-    help="What recorded the files (auto: look).",
-)
+@from_option
 @click.option("--contract", metavar="NAME", help="What judges the sessions; the config's contract if absent.")
 def import_(options: Globals, files: tuple[Path, ...], form: str, contract: str | None) -> int:
     """Make sessions out of tapes and other tools' recordings, in the folder that -o names (sessions).

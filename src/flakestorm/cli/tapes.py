@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.options import Globals, from_option, global_options
 from flakestorm.cli.saved import store_folder
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.reports.text import counted
@@ -68,13 +68,7 @@ def show(options: Globals, tape: Path) -> int:
 @tapes.command("import", short_help="Make tapes out of other tools' recordings.")
 @global_options
 @click.argument("files", metavar="FILE...", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "--from",
-    "form",
-    type=click.Choice(["auto", "langfuse", "otel", "langsmith", "vcr"]),
-    default="auto",
-    help="What recorded the files (auto: look).",
-)
+@from_option
 def import_(options: Globals, files: tuple[Path, ...], form: str) -> int:
     """Make tapes out of other tools' recordings, one per file, in the folder that -o names (.flakestorm/tapes).
 

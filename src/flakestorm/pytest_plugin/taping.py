@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flakestorm.api.recording import folder_for, line_of, record
-from flakestorm.api.replaying import drawing_for, load_tape
+from flakestorm.api.replaying import drawing_for, load_tape, of_the_world
 from flakestorm.boundary import inprocess
 from flakestorm.boundary.draws import held
 from flakestorm.core.clock import Clock
@@ -152,7 +152,7 @@ class HeldTape:
         if not path.is_file():
             raise Misuse(f"there is no tape at {path}, and nothing goes out without one; record it: {self._again}")
         try:
-            loaded = load_tape(path, world=world)
+            loaded = load_tape(path, pick=of_the_world) if world else load_tape(path)
         except TapeDamaged as error:
             raise TapeDamaged(f"{error}; record it again: {self._again}") from error
         player = loaded.player()

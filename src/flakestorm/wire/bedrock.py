@@ -39,7 +39,26 @@ _CONVERSE = re.compile(r"/model/([^/]+)/converse(?:-stream)?/?$")
 _INVOKE = re.compile(r"/model/([^/]+)/invoke(?:-with-(?:bidirectional-|response-)?stream)?/?$")
 
 
-class Bedrock:
+class _Amazon:
+    """How Amazon fails, and how its streams are framed."""
+
+    def failure(self, failure: Failure, call: Call) -> Reply:
+        """The exception Amazon answers with."""
+        return aws_error(failure, call=call)
+
+    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
+        """A message that holds an exception; no other follows it."""
+        return aws_error_message(failure)
+
+    def blocked(self, call: Call, message: str = "") -> None:
+        """Nothing: what a guardrail does is said in the answer."""
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Messages of the binary event stream."""
+        return eventstream_framing(start, media_type)
+
+
+class Bedrock(_Amazon):
     """The `bedrock` wire, which is Converse. It holds no state; one object serves every run."""
 
     name = "bedrock"
@@ -86,21 +105,6 @@ class Bedrock:
             error=None if "output" in doc else _error(doc),
         )
 
-    def failure(self, failure: Failure, call: Call) -> Reply:
-        """The exception Amazon answers with."""
-        return aws_error(failure, call=call)
-
-    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
-        """A message that holds an exception; no other follows it."""
-        return aws_error_message(failure)
-
-    def blocked(self, call: Call, message: str = "") -> None:
-        """Nothing: what a guardrail does is said in the answer."""
-
-    def framing(self, start: bytes, media_type: str) -> Framer | None:
-        """Messages of the binary event stream."""
-        return eventstream_framing(start, media_type)
-
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """A whole reply with its meaning changed: see `snapshots`. A stream is left as it is."""
         return edited(
@@ -111,7 +115,7 @@ class Bedrock:
         )
 
 
-class BedrockInvoke:
+class BedrockInvoke(_Amazon):
     """The `bedrock_invoke` wire: a named call whose bodies are the model's own affair."""
 
     name = "bedrock_invoke"
@@ -139,21 +143,6 @@ class BedrockInvoke:
         """Nothing but an error: the body is not read."""
         doc = parse(body) or {}
         return Said(error=_error(doc) if doc.keys() == {"message"} else None)
-
-    def failure(self, failure: Failure, call: Call) -> Reply:
-        """The exception Amazon answers with."""
-        return aws_error(failure, call=call)
-
-    def failure_event(self, failure: Failure, call: Call, *, after: int) -> bytes:
-        """A message that holds an exception; no other follows it."""
-        return aws_error_message(failure)
-
-    def blocked(self, call: Call, message: str = "") -> None:
-        """Nothing: what a guardrail does is said in the answer."""
-
-    def framing(self, start: bytes, media_type: str) -> Framer | None:
-        """Messages of the binary event stream."""
-        return eventstream_framing(start, media_type)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply as it is."""

@@ -10,10 +10,11 @@ import re
 from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.base import Asked, Edit, Failure, Said
+from flakestorm.wire.base import Asked, Failure, Said
 from flakestorm.wire.failures import error_reply, retry_headers
 from flakestorm.wire.provider_errors import openai_error
 from flakestorm.wire.shape import Doc, obj, parse, string
+from flakestorm.wire.unread import Unread
 
 __all__ = ["Completions"]
 
@@ -27,7 +28,7 @@ _COHERE_FAILURES = {
 }
 
 
-class Completions:
+class Completions(Unread):
     """The `completions` wire. It holds no state; one object serves every run."""
 
     name = "completions"
@@ -65,19 +66,6 @@ class Completions:
         status, message = _COHERE_FAILURES.get(failure.kind, _COHERE_FAILURES["server_error"])
         said = {"message": failure.message or message}
         return error_reply(failure.status or status, said, *retry_headers(failure.retry_after_ms))
-
-    def failure_event(self, failure: Failure, call: Call, *, after: int) -> None:
-        """Nothing: how their streams fail is not known here."""
-
-    def blocked(self, call: Call, message: str = "") -> None:
-        """Nothing: their filters are not known here."""
-
-    def framing(self, start: bytes, media_type: str) -> None:
-        """Nothing: their streams pass as they are."""
-
-    def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """The reply as it is."""
-        return reply
 
 
 def _path(call: Call) -> str:

@@ -10,9 +10,10 @@ import re
 from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.base import Asked, Edit, Failure, Said, Usage
+from flakestorm.wire.base import Asked, Failure, Said, Usage
 from flakestorm.wire.provider_errors import google_error, ollama_error, openai_error
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
+from flakestorm.wire.unread import Unread
 
 __all__ = ["Embeddings"]
 
@@ -23,7 +24,7 @@ _COHERE = ("/v1/embed", "/v2/embed")
 _ASKED_IN = ("input", "inputs", "prompt", "texts", "images")
 
 
-class Embeddings:
+class Embeddings(Unread):
     """The `embeddings` wire. It holds no state; one object serves every run."""
 
     name = "embeddings"
@@ -70,19 +71,6 @@ class Embeddings:
         if path.endswith(_OLLAMA):
             return ollama_error(failure)
         return openai_error(failure, model=model, call=call)
-
-    def failure_event(self, failure: Failure, call: Call, *, after: int) -> None:
-        """Nothing: numbers are not streamed."""
-
-    def blocked(self, call: Call, message: str = "") -> None:
-        """Nothing: no provider filters what it embeds."""
-
-    def framing(self, start: bytes, media_type: str) -> None:
-        """Nothing: numbers are not streamed."""
-
-    def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """The reply as it is."""
-        return reply
 
 
 def _path(call: Call) -> str:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 import flakestorm
-from flakestorm.api.replaying import load_tape, replay
+from flakestorm.api.replaying import load_tape, of_the_world, replay
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
 from upstream import Upstream, document
 
@@ -156,8 +156,10 @@ def test_what_the_world_knows_can_be_had_instead_of_what_the_agent_saw(tmp_path)
         )
         report = load(folder / "flakestorm.yaml").inject(0, ["tool/search#1=malformed"], Options(tapes=tmp_path))
         error = load(folder / "flakestorm.yaml").inject(0, ["tool/search#1=error:503"], Options(tapes=tmp_path / "b"))
-    world = load_tape(tmp_path / report.runs[0].tape, world=True).matcher.entries
+    world = load_tape(tmp_path / report.runs[0].tape, pick=of_the_world).matcher.entries
     assert [entry.reply.body for entry in world] == [b'{"flights": 3}'] * 2
     seen = load_tape(tmp_path / report.runs[0].tape).matcher.entries
     assert seen[0].reply.body != world[0].reply.body
-    assert [str(entry.site) for entry in load_tape(error.runs[0].tape, world=True).matcher.entries] == ["tool/search#2"]
+    assert [str(entry.site) for entry in load_tape(error.runs[0].tape, pick=of_the_world).matcher.entries] == [
+        "tool/search#2"
+    ]

@@ -8,8 +8,9 @@ from flakestorm.config.vocabulary import MUTATION_WEIGHTS
 from flakestorm.errors import Misuse
 from flakestorm.mutations.base import REQUEST_TYPES, TEXT_LIMIT, Operator
 from flakestorm.mutations.generate import Recipe, made, nth, row
-from mutations_support import prompts, recipe
+from mutations_support import PROMPTS, kinds, lost, mutations, prompts, recipe
 
+BENIGN = ["language_mixing", "noise", "paraphrase", "semantic_similarity_attack", "tone_shift"]
 TYPES = [name for name in MUTATION_WEIGHTS if name != "custom"]
 
 
@@ -87,3 +88,19 @@ def test_a_small_count_reaches_every_operator_over_the_prompts(kind) -> None:
 
     used = {m.operator for n in range(40) for m in made(recipe(kind, count=8), f"Book a flight to Oslo, {n}")[0]}
     assert used == {operator.name for operator in operators_of(kind, {})}
+
+
+@pytest.mark.parametrize("kind", BENIGN)
+@given(prompt=prompts)
+def test_facts_survive(kind, prompt) -> None:
+    for mutation in mutations(kind, prompt, count=20):
+        assert mutation.kind == "benign"
+        assert lost(prompt, mutation.text) == []
+        assert mutation.text != prompt
+
+
+@pytest.mark.parametrize("kind", BENIGN)
+def test_every_operator_has_something_to_say(kind) -> None:
+    found = {m.operator for prompt in PROMPTS for m in mutations(kind, f"do not know their flight. {prompt}", count=40)}
+    assert found == kinds(kind)["benign"]
+    assert not kinds(kind)["attack"]
