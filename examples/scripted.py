@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -92,7 +93,7 @@ def reply(script: Script, path: str, asked: dict[str, Any]) -> tuple[int, Any]:
 def log(line: str) -> None:
     """Note that something arrived in the world outside the agent."""
     if file := os.environ.get("OFFLINE_LOG"):
-        with open(file, "a") as lines:
+        with Path(file).open("a") as lines:
             lines.write(line + "\n")
 
 
@@ -269,7 +270,7 @@ class _Connection(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """The terminal belongs to flakestorm."""
 
     def _answer(self) -> None:

@@ -1,6 +1,6 @@
 """A shop's policy desk: Anthropic's SDK, a streamed tool loop, one tool that is a plain function.
 
-    python agent.py "Can I return opened headphones?"       needs ANTHROPIC_API_KEY
+$ python agent.py "Can I return opened headphones?"       needs ANTHROPIC_API_KEY
 """
 
 import sys

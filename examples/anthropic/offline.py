@@ -1,4 +1,4 @@
-"""The policy desk with a model that follows a script; with a real model, write `agent:` for `offline:` in the config."""
+"""The policy desk with a model that follows a script; for a real one, write `agent:` for `offline:` in the config."""
 
 import os
 import sys

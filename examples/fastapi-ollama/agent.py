@@ -1,7 +1,7 @@
 """A research assistant behind FastAPI: it looks a question up in an encyclopedia and lets Ollama answer.
 
-    uvicorn agent:app --port 8790       needs Ollama (OLLAMA_HOST) and ENCYCLOPEDIA_URL
-    curl localhost:8790/invoke -H 'content-type: application/json' -d '{"input": "How high is Galdhøpiggen?"}'
+$ uvicorn agent:app --port 8790       needs Ollama (OLLAMA_HOST) and ENCYCLOPEDIA_URL
+$ curl localhost:8790/invoke -H 'content-type: application/json' -d '{"input": "How high is Galdhøpiggen?"}'
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The research assistant with a model and an encyclopedia beside it that need nothing else: the same app, two more routes.
+"""The research assistant with a model and an encyclopedia beside it: the same app, two more routes.
 
-    uvicorn offline:app --port 8790     with OLLAMA_HOST and ENCYCLOPEDIA_URL at http://127.0.0.1:8790/offline
+$ uvicorn offline:app --port 8790     with OLLAMA_HOST and ENCYCLOPEDIA_URL at http://127.0.0.1:8790/offline
 """
 
 import re

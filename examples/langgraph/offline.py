@@ -1,4 +1,4 @@
-"""The railway assistant with a scripted model and timetable; with real ones, write `agent:` for `offline:` in the config."""
+"""The railway assistant with a scripted model and timetable; for real ones, write `agent:` in the config."""
 
 import os
 import sys

@@ -1,7 +1,6 @@
-"""The office assistant with a model that follows a script; with a real model, write `agent:` for `offline:` in the config.
+"""The office assistant with a model that follows a script; for a real one, write `agent:` in the config.
 
-    python offline.py rooms     is an MCP server on stdio, and so is
-    python offline.py mail      They stand in for yours.
+`python offline.py rooms` and `python offline.py mail` are MCP servers on stdio, which stand in for yours.
 """
 
 import json
@@ -10,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
-from scripted import Chat, Use, log, serve
+from scripted import Chat, Use, serve
 
 TOOLS = {
     "rooms": {"book_room": lambda asked: f"Room 4.12 is booked for {asked['time']}."},
@@ -50,7 +49,6 @@ def stdio(name: str) -> None:
                 said = {"tools": [{"name": tool, "inputSchema": schemas[tool]} for tool in tools]}
             case "tools/call":
                 tool, given = asked["params"]["name"], asked["params"]["arguments"]
-                log(f"MCP {tool}")
                 said = {"content": [{"type": "text", "text": tools[tool](given)}]}
             case method:
                 error = {"code": -32601, "message": f"there is no method {method}"}

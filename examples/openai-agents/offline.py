@@ -1,4 +1,4 @@
-"""The help desk with a scripted model and billing service; with real ones, write `agent:` for `offline:` in the config."""
+"""The help desk with a scripted model and billing service; for real ones, write `agent:` in the config."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 """A refund desk: OpenAI's SDK, a tool loop, and two tools that are plain functions.
 
-    python agent.py "Please refund order A-1042."       needs OPENAI_API_KEY
+$ python agent.py "Please refund order A-1042."       needs OPENAI_API_KEY
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The currency assistant with a scripted model and bank; with real ones, write `agent:` for `offline:` in the config."""
+"""The currency assistant with a scripted model and bank; for real ones, write `agent:` in the config."""
 
 import os
 import sys

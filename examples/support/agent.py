@@ -1,7 +1,7 @@
 """A support chat that remembers its conversations: aiohttp, OpenAI's async SDK.
 
-    python agent.py 8000        needs OPENAI_API_KEY
-    curl localhost:8000/chat -d '{"session": "1", "message": "The lamp of order A-1042 is cracked."}'
+$ python agent.py 8000        needs OPENAI_API_KEY
+$ curl localhost:8000/chat -d '{"session": "1", "message": "The lamp of order A-1042 is cracked."}'
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The support chat with a model beside it that follows a script: the same app, one more route.
 
-    python offline.py 8000      with OPENAI_BASE_URL at http://127.0.0.1:8000/offline/v1
+$ python offline.py 8000      with OPENAI_BASE_URL at http://127.0.0.1:8000/offline/v1
 """
 
 import sys
