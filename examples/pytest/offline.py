@@ -1,4 +1,4 @@
-"""A scripted model and carrier while a command runs, to record against: python offline.py pytest --flakestorm-record"""
+"""A scripted model and carrier while a command runs: python offline.py python -m pytest --flakestorm-record"""
 
 import os
 import subprocess

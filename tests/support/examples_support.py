@@ -79,7 +79,11 @@ FRAMEWORKS = (
     ),
     Example(
         "fastapi-ollama",
-        {("encyclopedia-down", "admits-failure"), ("encyclopedia-down", "only-what-it-was-told")},
+        {
+            ("encyclopedia-down", "admits-failure"),
+            ("encyclopedia-down", "only-what-it-was-told"),
+            ("ollama-cut-short", "no-half-answers"),
+        },
         {"GET /pages": 4},  # two questions in two of three scenarios
     ),
 )
