@@ -12,8 +12,11 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
 
 from e2e_support import FLAKESTORM, clean_env
 from flakestorm.tape.reader import Tape
@@ -158,12 +161,22 @@ def try_out(example: Example, root: Path, *, again: bool = False) -> None:
         same = run(root, example.name, line)
         assert (same.code, bool(same.broken)) == (1, True), same.out
 
+    tried_with_what_it_asks_for(folder)
+
     (patch,) = re.findall(r"git apply (\S+)", readme)
     subprocess.run(["git", "apply", patch], cwd=root, check=True)
     mended = run(root, example.name, command)
     assert (mended.code, mended.broken) == (0, set()), mended.out
     assert {cell["verdict"] for cell in mended.report["cells"]} == {"pass"}
     assert fired(mended) == fired(first)
+
+
+def tried_with_what_it_asks_for(folder: Path) -> None:
+    """What is installed here fits the example's requirements."""
+    listed = folder / "requirements.txt"
+    for line in listed.read_text().splitlines() if listed.exists() else ():
+        wanted = Requirement(line)
+        assert version(wanted.name) in wanted.specifier, line
 
 
 def fired(ran: Ran) -> dict[str, set[str]]:
