@@ -6,6 +6,8 @@ nothing is downloaded but the build back end.
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +18,7 @@ from zipfile import ZipFile
 import pytest
 
 from e2e_support import clean_env
+from examples_support import copied
 from importers_support import cassette, write_yaml
 from plugin_support import project, run_tests
 
@@ -116,3 +119,31 @@ def test_it(agent_run):
     env = {"SEARCH_URL": "http://127.0.0.1:9/search"}
     done = run_tests(tmp_path, env={**env, "PYTHONPATH": ""}, python=(scripts / "python", "-m", "pytest"))
     assert (done.code, done.counts) == (0, {"passed": 1}), done.out
+
+
+def test_the_example_project_is_tested_with_the_plug_in(scripts: Path, tmp_path: Path) -> None:
+    """What its README shows: tapes are played and faults hit them, an agent that got worse fails, tapes are made."""
+    root = copied(tmp_path)
+    folder = root / "examples" / "pytest"
+    readme = (folder / "README.md").read_text()
+    run, patch, again, change, record = re.findall(r"^\$ (.*?)(?: +#.*)?$", readme, re.MULTILINE)
+    assert (run, again, change) == ("pytest examples/pytest", run, "cd examples/pytest")
+    env = {"PYTHONPATH": "", "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    tests = (scripts / "python", "-m", *run.split())
+
+    done = run_tests(root, "-W", "ignore", env=env, python=tests)
+    assert (done.code, done.counts) == (0, {"passed": 4}), done.out
+
+    subprocess.run(patch.split(), cwd=root, check=True)
+    done = run_tests(root, "-W", "ignore", env=env, python=tests)
+    assert (done.code, done.counts) == (1, {"failed": 2, "passed": 2}), done.out
+    told = re.findall(r"^(?:fired|again) .*", readme, re.MULTILINE)
+    assert len(told) == 2
+    assert [line for line in told if line not in done.out] == []
+
+    subprocess.run([*patch.split(), "-R"], cwd=root, check=True)
+    kept = {tape.name for tape in (folder / "tapes" / "test_agent").iterdir()}
+    shutil.rmtree(folder / "tapes")
+    done = run_tests(folder, "-W", "ignore", env=env, python=(scripts / "python", *record.split()[1:]))
+    assert (done.code, done.counts) == (0, {"passed": 4}), done.out
+    assert {tape.name for tape in (folder / "tapes" / "test_agent").iterdir()} == kept
