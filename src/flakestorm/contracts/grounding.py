@@ -39,7 +39,7 @@ _OPERANDS = 60
 """Numbers of an answer that are tried in sums; pairs of more would be found for almost any number."""
 
 
-@built_in("grounded", "forbids")
+@built_in("grounded", "forbids", evidence="output by tape")
 def grounded(_spec: Invariant, run: RunView) -> Verdict:
     """The numbers, dates, times and ids in the answer occur in what the agent was told; see the module."""
     output = run.output[:SEARCH_CHARS]
