@@ -21,6 +21,7 @@ from flakestorm.contracts.matrix import judge, prepare
 from flakestorm.core.verdict import Verdict
 from flakestorm.demo.run import CONFIG, serve
 from flakestorm.importers.files import import_file
+from flakestorm.tape.document import said
 from flakestorm.tape.reader import Tape
 from trajectories_support import DATA, airline, airline_run, dojo_run
 from upstream import Canned, Request, Upstream, document
@@ -87,6 +88,7 @@ LIVED = (48, 72, 97)
 """tau-bench runs that are lived through again: with two look-ups of a reservation, with one, and with none."""
 
 COUNTED = "pydantic__pydantic-ai/tests/cassettes/test_dbos/test_complex_agent_run_sequential_tool.yaml"
+SEARCHED = "simonw__llm-anthropic/tests/cassettes/test_anthropic/test_web_search.yaml"
 ROUTED = (
     "pydantic__pydantic-ai/tests/models/openrouter/cassettes/test_cache/"
     "test_openrouter_cache_all_settings_real_api.yaml"
@@ -245,7 +247,9 @@ def test_on_a_recorded_run(row: Row, tmp_path: Path) -> None:
     where, which = row.run
     if where == "wire":
         import_file(WIRE / str(which), tmp_path / "run.tape")
-        run = RunView("what was asked", "what was answered", exchanges=Tape.open(tmp_path / "run.tape").exchanges())
+        exchanges = Tape.open(tmp_path / "run.tape").exchanges()
+        answer = said(exchanges[-1], exchanges[-1].reply)
+        run = RunView("", "" if answer is None else answer.text, exchanges=exchanges)
     else:
         run = (airline_run if where == "tau" else dojo_run)(int(which))
     spec = inv(row.rule, **row.settings)
@@ -272,7 +276,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[str, 
         config = yaml.safe_load(CONFIG.read_text())
         config["golden_prompts"] = config["golden_prompts"][:1]
         config["contract"].update(invariants=[r.spec for r in TABLE if r.run[0] == where], chaos_matrix=matrix)
-        config["advanced"]["concurrency"] = 4
         if where == "unnamed":
             del config["boundary"]
         (folder / "flakestorm.yaml").write_text(yaml.safe_dump(config))
