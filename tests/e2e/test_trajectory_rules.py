@@ -110,6 +110,8 @@ TABLE = [
         (("tau", 0), RESERVE, "pass", "book_reservation was called: book_reservation in llm/gpt-4o#"),
         (("tau", 1), RESERVE, "fail", "book_reservation was never called; tools seen: get_user_details"),
         (("tau", 2), TRANSFER, "inconclusive", OPEN),  # the record ends with it
+        (("dojo", 0), {"tool": "search_*", "args": {"date": "2024-05-26"}}, "pass", "search_* was called"),
+        (("dojo", 1), {"tool": "send_email"}, "fail", "send_email was never called; tools seen: get_day_calendar"),
         (("demo", "calm"), {**BOOK, "args": {"passenger": "Ada Lovelace"}}, "pass", "tool/book_flight#1"),
         (("demo", "search-down"), BOOK, "fail", "book_flight was never called; tools seen: search_flights"),
         (("unnamed", "order-cut"), BOOK, "inconclusive", OPEN),  # half of an order; what the agent does with it is open
@@ -143,6 +145,7 @@ TABLE = [
         (("tau", 0), ALONE, "pass", "fit the schema"),
         (("tau", 16), ALONE, "fail", "$.passengers"),
         (("tau", 1), ALONE, "inconclusive", "nothing in this run shows that there is such a tool"),
+        (("dojo", 0), {**ISO_DATES, "tool": "search_calendar_events"}, "pass", "all 1 calls fit the schema"),
         (("demo", "calm"), ORDER, "pass", "the arguments of all 1 calls fit the schema: tool/book_flight#1"),
         (("demo", "calm"), ISO_DATES, "fail", "$.date: '12 May' does not match"),
         (("unnamed", "order-cut"), ORDER, "inconclusive", OPEN),

@@ -28,9 +28,9 @@ from flakestorm.contracts.facts import Fact, facts
 from flakestorm.contracts.output import SEARCH_CHARS, absent
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.tape.model import Exchange
+from flakestorm.wire.besides_text import fetched, remembered, shown
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.unread import fetched, remembered, shown
 
 __all__ = ["grounded"]
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from flakestorm.wire.unread import fetched, remembered, shown
+from flakestorm.wire.besides_text import fetched, remembered, shown
 
 
 def body(**members: Any) -> bytes:
