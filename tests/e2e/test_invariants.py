@@ -1,6 +1,7 @@
 """Contracts judged through the command line: all kinds of rules on one agent, and what earlier versions got wrong."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -47,6 +48,9 @@ def looked_up_once(run):
     return len(run.calls(tool="look_up")) == 1
 
 def broken(run):
+    return look(run)
+
+def look(run):
     raise KeyError("flights")
 """
 
@@ -125,8 +129,8 @@ def test_every_kind_of_rule_on_a_tool_inside_the_agent(tmp_path) -> None:
         "judge": ["pass", "fail"],
     }
     crash = next(c["reason"] for c in done.report["cells"] if c["invariant"] == "broken")
-    assert "KeyError: 'flights'" in crash
-    assert "rules.py:9" in crash
+    assert crash.startswith("check crashed: KeyError: 'flights' (in look, ")
+    assert re.search(r"in look, \S+/rules\.py:12, called in broken, \S+/rules\.py:9", crash)
     assert any("judge judge changed its mind in 0 of 2 runs" in note for note in done.report["notes"])
     assert all(run["calls"]["llm"] == 2 for run in done.report["runs"])  # the judge is on nobody's tape
 

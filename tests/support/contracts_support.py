@@ -62,6 +62,18 @@ def tells(*results: tuple[str, str], n: int = 2, **more: Any) -> Exchange:
     return Exchange(Site("llm", "gpt-4o", n), wire="openai_chat", body=json.dumps(body).encode(), **more)
 
 
+def inside(*calls: tuple[str, dict[str, Any], str]) -> list[Exchange]:
+    """What is on the tape of calls (tool, arguments, result) of tools that are functions inside the agent, in order."""
+    run: list[Exchange] = []
+    for n, (tool, given, text) in enumerate(calls, 1):
+        asked, told = asks_for((tool, given)), tells((tool, text), n=2 * n)
+        asked.site = Site("llm", "gpt-4o", 2 * n - 1)
+        asked.reply.chunks = [asked.reply.body.replace(b"call_0", b"call_%d" % n)]
+        told.body = told.body.replace(b"call_0", b"call_%d" % n)
+        run += [asked, told]
+    return run
+
+
 OUTCOMES: dict[str, Verdict] = {"p": passed("kept"), "f": failed("broken"), "i": inconclusive("unknown")}
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "on_both",
     "on_tape",
     "settings",
+    "trajectory",
     "vets",
 ]
 
@@ -142,6 +143,9 @@ on_tape: set[str] = set()
 """Types whose evidence is on the tape, which is there even when the output is not. They are asked in any case, but only
 what was seen counts then: that something did not happen before the agent broke off proves nothing."""
 
+trajectory: set[str] = set()
+"""Types about what the agent did on its way, or whether its answer agrees with that; others judge what came out."""
+
 on_both: set[str] = set()
 """Types that look at both, output and tape. They too are asked in any case, with the same caution."""
 
@@ -172,7 +176,7 @@ def built_in(
     demand: Demand | Callable[[Invariant], Demand],
     *,
     needs: tuple[str, ...] = (),
-    evidence: Literal["output", "tape", "both"] = "output",
+    evidence: Literal["output", "tape", "output by tape", "output and tape", "both"] = "output",
     vet: Callable[[Invariant], None] | None = None,
     where: Callable[[Invariant, RunView], bool] | None = None,
     against: Callable[[Invariant], bool] | None = None,
@@ -183,7 +187,8 @@ def built_in(
         name: the type, as written in a config.
         demand: what it asks of an output; see `demands`.
         needs: settings it cannot do without; see `settings`.
-        evidence: where it looks; see `on_tape` and `on_both`.
+        evidence: where it looks: at the output; at the tape (`on_tape`); at the output, to hold it against the tape; at
+            both, where a tape that nobody held proves nothing (`on_tape`); at both, whatever there is (`on_both`).
         vet: looks over the settings; see `vets`.
         where: the situation it is about; see `applies`.
         against: whether it needs a baseline; see `compares`.
@@ -193,9 +198,11 @@ def built_in(
         invariants.add(name)(check)  # first, so that a name that is taken leaves everything as it was
         demands[name] = demand
         settings[name] = needs
-        if evidence == "tape":
+        if evidence in ("tape", "output and tape"):
             on_tape.add(name)
-        elif evidence == "both":
+        if evidence in ("tape", "output by tape"):
+            trajectory.add(name)
+        if evidence == "both":
             on_both.add(name)
         if vet is not None:
             vets[name] = vet

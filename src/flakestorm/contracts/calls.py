@@ -30,7 +30,7 @@ from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.mcp import housekeeping
 from flakestorm.wire.mcp_reply import output_schemas
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.results import Key, Result
+from flakestorm.wire.results import Key, Result, Told
 
 if TYPE_CHECKING:
     from flakestorm.contracts.base import RunView
@@ -44,7 +44,6 @@ __all__ = [
     "is_call",
     "listed",
     "offered",
-    "seam_calls",
     "sites",
     "tool_calls",
     "tools_seen",
@@ -66,6 +65,7 @@ class ToolCall:
         kind: `tool` or `mcp`.
         failed: whether it failed, as far as its result shows; None where no result was seen.
         text: what its result said.
+        said: what the tool itself said, whatever a fault made of that, where only the model's conversation shows it.
         exchange: the exchange it is, where a seam saw it.
         n: the exchange it was met in, by order of arrival; calls asked for in one reply share it and stand in order.
         t_ms: when, since the run began.
@@ -78,6 +78,7 @@ class ToolCall:
     kind: str = "tool"
     failed: bool | None = None
     text: str = field(default="", repr=False)
+    said: Told | None = field(default=None, repr=False)
     exchange: Exchange | None = field(default=None, repr=False)
     n: int = 0
     t_ms: float = 0.0
@@ -116,6 +117,8 @@ class _Asked:
     """The place of the reply that asked, among the run's exchanges."""
     sole: bool
     """Whether the reply asked for nothing else."""
+    said: Told | None = None
+    """What the tool itself said, before any fault."""
     told: Result | None = None
     teller: Exchange | None = None
     until: int | None = None
@@ -170,9 +173,10 @@ def _conversation(exchanges: Sequence[Exchange]) -> list[_Asked]:
             if result.key in told:
                 continue
             told.add(result.key)
-            fits = (a for a in asked if a.told is None and _answers(result, a.call))
-            if (waiting := next(fits, None)) is not None:
-                waiting.told, waiting.teller, waiting.until = as_told, exchange, n
+            fits = [a for a in asked if a.told is None and _answers(result, a.call)]
+            # Of the latest reply that asked for it: an agent drops replies (cut ones, say) and asks the model again.
+            if waiting := next((a for a in fits if a.by == fits[-1].by), None):
+                waiting.said, waiting.told, waiting.teller, waiting.until = result.told, as_told, exchange, n
         meaning = said(exchange, exchange.reply)
         if meaning is not None and exchange.reply.status < 400:
             names.learn(meaning.tool_calls)
@@ -266,6 +270,7 @@ def _of_conversation(wanted: _Asked, run: RunView) -> ToolCall:
         arguments=(given,) if isinstance(given, dict) else (),
         failed=failed,
         text="" if told is None else told.told.text,
+        said=wanted.said,
         n=wanted.by,
         t_ms=wanted.exchange.t_ms + wanted.exchange.duration_ms,
     )
@@ -279,11 +284,6 @@ def _held(tool: str, run: RunView) -> bool:
 def calls_of(tool: str, run: RunView) -> list[ToolCall]:
     """The calls of the tools that this name or glob means, in order."""
     return [call for call in tool_calls(run).made if call.means(tool)]
-
-
-def seam_calls(tool: str, run: RunView) -> list[Exchange]:
-    """Those of them that crossed the boundary on their own, as exchanges, in order of arrival."""
-    return [x for x in run.exchanges if x.kind in _SEAM and is_call(x, tool)]
 
 
 def is_call(exchange: Exchange, tool: str) -> bool:

@@ -4,6 +4,9 @@ Told means: its input, what the model was sent that the model did not write itse
 results), and what tools and other services answered. What the model says in earlier turns, and what it writes into tool
 calls, proves nothing: that is where inventions come from.
 
+Where the model was told something besides text (a picture, a file, what its provider looked up), what the answer states
+and no text told is inconclusive.
+
 An answer may also do small sums with facts: a number is grounded if it is the sum, difference or product of two numbers
 that stand in the answer and are grounded, the total of several that do, a rounding of a number that was told, or a
 count up to ten. Longer calculations must come from a tool.
@@ -25,6 +28,7 @@ from flakestorm.contracts.facts import Fact, facts
 from flakestorm.contracts.output import SEARCH_CHARS, absent
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.tape.model import Exchange
+from flakestorm.wire.besides_text import fetched, remembered, shown
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.protocols import wire_of
 
@@ -39,7 +43,7 @@ _OPERANDS = 60
 """Numbers of an answer that are tried in sums; pairs of more would be found for almost any number."""
 
 
-@built_in("grounded", "forbids")
+@built_in("grounded", "forbids", evidence="output by tape")
 def grounded(_spec: Invariant, run: RunView) -> Verdict:
     """The numbers, dates, times and ids in the answer occur in what the agent was told; see the module."""
     output = run.output[:SEARCH_CHARS]
@@ -52,11 +56,11 @@ def grounded(_spec: Invariant, run: RunView) -> Verdict:
     invented = [g[0] for g in unknown if g[0].kind != "number" or not _short(g[0]) or Decimal(g[0].value) not in sums]
     if not invented:
         return absent(run, passed(f"all {len(stated)} numbers, dates and ids in the answer were told to the agent"))
-    shown = ", ".join(f"{plain(f.text, 40)} ({_around(output, f)})" for f in invented[:_SHOWN])
+    which = ", ".join(f"{plain(f.text, 40)} ({_around(output, f)})" for f in invented[:_SHOWN])
     more = f" and {len(invented) - _SHOWN} more" if len(invented) > _SHOWN else ""
-    if told.blind:
-        return inconclusive(f"{told.blind}, so nobody knows where the answer has this from: {shown}{more}")
-    return failed(f"{len(invented)} of {len(stated)} facts were never told to the agent: {shown}{more}")
+    if blind := told.blind or _unread(run):
+        return inconclusive(f"{blind}, so nobody knows where the answer has this from: {which}{more}")
+    return failed(f"{len(invented)} of {len(stated)} facts were never told to the agent: {which}{more}")
 
 
 @dataclass(slots=True)
@@ -167,6 +171,24 @@ def _heard(exchange: Exchange) -> list[str] | None:
 
 
 _MODEL = ("assistant", "model")
+
+
+def _unread(run: RunView) -> str:
+    """What the model was told besides text, where that may be it; empty where there is nothing."""
+    said: list[bytes] = []
+    for exchange in (*run.before, *run.exchanges):
+        if exchange.kind != "llm":
+            continue
+        asked = decode_body(exchange.body if exchange.world_body is None else exchange.world_body, exchange.headers)
+        replied = decode_body(exchange.reply.body, exchange.reply.headers)
+        if word := shown(asked):
+            return f"{exchange.site} shows the model what is no text ({word})"
+        if word := fetched(asked) or fetched(replied):
+            return f"{exchange.site} holds what the provider may have looked up itself ({word})"
+        if (name := remembered(asked)) and not any(name.encode() in each for each in said):
+            return f"{exchange.site} goes on from what only the provider knows ({plain(name, 60)})"
+        said.append(replied)
+    return ""
 
 
 def _groups(found: Iterable[Fact]) -> Iterator[list[Fact]]:

@@ -30,7 +30,7 @@ def _something_failed(spec: Invariant, run: RunView) -> bool:
     return any(call.failed for call in _calls(spec, run))
 
 
-@built_in("acknowledges_failure", "requires", vet=vet_patterns, where=_something_failed)
+@built_in("acknowledges_failure", "requires", evidence="output by tape", vet=vet_patterns, where=_something_failed)
 def acknowledges_failure(spec: Invariant, run: RunView) -> Verdict:
     """A tool that failed, and was not made good by a later call, is admitted in the answer.
 
@@ -60,7 +60,7 @@ def _transient(_spec: Invariant, run: RunView) -> bool:
     return bool(run.transient)
 
 
-@built_in("recovers", "requires", vet=vet_patterns, where=_transient)
+@built_in("recovers", "requires", evidence="output by tape", vet=vet_patterns, where=_transient)
 def recovers(spec: Invariant, run: RunView) -> Verdict:
     """After a transient fault the task still succeeds. Applies to scenarios that plan a fault which does not last: one
     with `times`, `calls`, `site` or a probability below 1, or of mode `flap`.
@@ -115,7 +115,8 @@ def _made_good(firing: Firing, run: RunView) -> bool:
         same = (x for x in later if x.kind == firing.site.kind and (x.kind == "llm" or x.name == firing.site.name))
         return any(not call_failed(x) for x in same)
     calls = [call for call in calls_of("*", run) if any(fnmatchcase(firing.site.name, name) for name in call.names)]
-    return any(call.failed is False and call.n > place for call in calls)
+    since = place if firing.via else place + 1  # told of a failure, a model asks again in the same exchange
+    return any(call.failed is False and call.n >= since for call in calls)
 
 
 def _foreign(output: str, setting: str) -> str:

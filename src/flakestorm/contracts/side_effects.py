@@ -8,16 +8,18 @@ tool, so the tape knows both: a call that `error` answered never reached the too
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, built_in
-from flakestorm.contracts.calls import arguments, calls_of, seam_calls, sites, tools_seen, unseen
+from flakestorm.contracts.calls import ToolCall, calls_of, sites, tools_seen, unseen
 from flakestorm.contracts.evidence import plain
-from flakestorm.core.call import header
+from flakestorm.contracts.failures import result_failed
+from flakestorm.core.call import Headers, header
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.encoding import decode_body
@@ -43,51 +45,81 @@ def no_duplicate_side_effect(spec: Invariant, run: RunView) -> Verdict:
     idempotency key, and two if either has none or they differ: a fresh key for each attempt protects nothing.
 
     What counts is what the tool was told, not what the agent heard. A call that never reached it (sent 0 times) is no
-    side effect, nor is one that it refused: an HTTP status from 400 to 499, an MCP error, a function that raised. A
-    5xx leaves open what happened, so it counts. A request that `duplicate` delivered twice counts twice if it carries
-    no idempotency key: networks do that, and the key is how an agent makes it harmless.
+    side effect, nor is one that it refused: an HTTP status from 400 to 499, an MCP error, a function that raised, a
+    result inside the agent that is an error in its own words. A 5xx leaves open what happened, so it counts. A request
+    that `duplicate` delivered twice counts twice if it carries no idempotency key: networks do that, and the key is how
+    an agent makes it harmless.
+
+    A tool inside the agent is known from the model's conversation only. Two calls for the same thing were two side
+    effects if it gave them different answers; where the answers are the same, it may have known the second for a copy,
+    and the rule is inconclusive.
     """
     tool = spec.tool or ""
-    calls = seam_calls(tool, run)
-    inside = [call for call in calls_of(tool, run) if call.exchange is None]
-    if len(inside) > 1 or (inside and calls):
-        return inconclusive(
-            f"{tool} ran inside the agent, where nobody sees what it did to the world: {sites(inside)}; register it in "
-            "agent.tools"
-        )
-    if not calls:
-        blind = unseen(tool, run)
-        told = f"{tool} was called once: {sites(inside)}" if inside else f"{tool} was not called; {tools_seen(run)}"
-        return inconclusive(blind) if blind else passed(told)
-    real = [call for call in calls if _effects(call)]
-    for call in real:
-        if _effects(call) > 1 and _token(spec.key, call) is None:
-            return failed(
-                f"{call.site} was delivered {_effects(call)} times and carried no idempotency key, so {call.name} could"
-                " not know the copy for one"
-            )
-    same: dict[str, list[Exchange]] = defaultdict(list)
+    calls = [_deed(call) for call in calls_of(tool, run)]
+    real = [deed for deed in calls if deed.effects]
+    same: dict[str, list[_Deed]] = defaultdict(list)
     nameless = 0
-    for call in real:
-        thing = _thing(spec.key, call)
+    for deed in real:
+        if deed.effects > 1 and _token(spec.key, deed) is None:
+            return failed(
+                f"{deed.call.site} was delivered {deed.effects} times and carried no idempotency key, so "
+                f"{deed.call.tool} could not know the copy for one"
+            )
+        thing = _thing(spec.key, deed)
         nameless += thing is None
         if thing is not None:
-            same[f"{call.name} {thing}"].append(call)
-    for group in same.values():
-        if reason := _twice(spec, group):
+            same[f"{deed.call.tool} {thing}"].append(deed)
+    twice = [(group, reason) for group in same.values() if (reason := _twice(spec, group))]
+    for group, reason in twice:
+        if not _alike(group):
             return failed(reason)
-    if nameless and len(real) > 1:
+    if twice:
         return inconclusive(
-            f"{nameless} of {len(real)} calls that reached {tool} have no {spec.key!r}, so nobody knows whether they "
-            f"were for the same thing: {sites(real)}"
+            f"{twice[0][1]}; inside the agent nobody sees what it did to the world, and the answers are the same; "
+            "register it in agent.tools"
         )
+    if blind := unseen(tool, run):
+        return inconclusive(blind)
+    if nameless and len(real) > 1:
+        lack = "do not say what they were for" if spec.key is None else f"have no {spec.key!r}"
+        return inconclusive(
+            f"{nameless} of {len(real)} calls that reached {tool} {lack}, so nobody knows whether they were for "
+            f"the same thing: {sites([deed.call for deed in real])}"
+        )
+    if not calls:
+        return passed(f"{tool} was not called; {tools_seen(run)}")
     reached = f"{len(real)} of {len(calls)} calls reached {tool} and were not refused"
     return passed(f"{reached}, each for a thing of its own" if len(real) > 1 else reached)
 
 
-def _twice(spec: Invariant, group: list[Exchange]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """A call, and how often it did something: how often the tool was told to and did not refuse."""
+
+    call: ToolCall
+    effects: int
+
+    @property
+    def headers(self) -> Headers:
+        return () if self.call.exchange is None else self.call.exchange.headers
+
+
+def _deed(call: ToolCall) -> _Deed:
+    seam = call.exchange
+    if seam is None:
+        return _Deed(call, 0 if call.said is not None and result_failed(call.said) else 1)
+    return _Deed(call, seam.sent - 1 if seam.sent and _refused(seam) else seam.sent)
+
+
+def _alike(group: Sequence[_Deed]) -> bool:
+    """Whether all of these ran inside the agent, and the tool answered them with the same words."""
+    said = {None if deed.call.said is None else deed.call.said.text for deed in group}
+    return all(deed.call.exchange is None for deed in group) and len(said) == 1
+
+
+def _twice(spec: Invariant, group: Sequence[_Deed]) -> str | None:
     """Why these calls for the same thing are more than one side effect; None if they are one."""
-    tokens = [_token(spec.key, call) for call in group]
+    tokens = [_token(spec.key, deed) for deed in group]
     bare = tokens.count(None)
     if len(set(tokens)) == 1 and (not bare or len(group) == 1):
         return None
@@ -97,12 +129,8 @@ def _twice(spec: Invariant, group: list[Exchange]) -> str | None:
         why = "different idempotency keys"
     else:
         why = "no idempotency key" if bare == len(group) else f"no idempotency key in {bare} of them"
-    return f"{group[0].name} was called {len(group)} times with {what}{thing} and {why}: {sites(group)}"
-
-
-def _effects(call: Exchange) -> int:
-    """How often the tool was told to do something by this call and did not refuse."""
-    return call.sent - 1 if call.sent and _refused(call) else call.sent
+    where = sites([deed.call for deed in group])
+    return f"{group[0].call.tool} was called {len(group)} times with {what}{thing} and {why}: {where}"
 
 
 def _refused(call: Exchange) -> bool:
@@ -113,34 +141,35 @@ def _refused(call: Exchange) -> bool:
     return 400 <= said.status < 500 or (call.method == "CALL" and said.status >= 500)
 
 
-def _thing(key: str | None, call: Exchange) -> str | None:
+def _thing(key: str | None, deed: _Deed) -> str | None:
     """What the call was for, as text that is equal for the same thing; None where the call does not say."""
     if key is not None and not _is_idempotency(key):
-        found = _named(key, call)
+        found = _named(key, deed)
         return None if found is None else _text(found)
-    given = next(arguments(call), None)
+    given = next(iter(deed.call.arguments), None)
     if given is None:
-        return f"{call.method} {call.url} {call.body!r}"
+        seam = deed.call.exchange
+        return None if seam is None else f"{seam.method} {seam.url} {seam.body!r}"
     return _text({name: value for name, value in given.items() if not _is_idempotency(name)})
 
 
-def _token(key: str | None, call: Exchange) -> str | None:
+def _token(key: str | None, deed: _Deed) -> str | None:
     """The call's idempotency key; None where it has none."""
     if key is not None and _is_idempotency(key):
-        found = _named(key, call)
+        found = _named(key, deed)
         return None if found in (None, "") else _text(found)
-    for name, value in call.headers:
+    for name, value in deed.headers:
         if _is_idempotency(name) and value:
             return value
-    for given in arguments(call):
+    for given in deed.call.arguments:
         for value in _idempotency_keys(given, 0):
             return value
     return None
 
 
-def _named(key: str, call: Exchange) -> Any:
+def _named(key: str, deed: _Deed) -> Any:
     """What an argument path or a header name stands for in this call; None where it is not there."""
-    for given in arguments(call):
+    for given in deed.call.arguments:
         value: Any = given
         for step in [key] if key in given else key.split("."):
             if isinstance(value, Mapping):
@@ -151,7 +180,7 @@ def _named(key: str, call: Exchange) -> Any:
                 value = None
         if value is not None:
             return value
-    return header(call.headers, key)
+    return header(deed.headers, key)
 
 
 def _idempotency_keys(value: Any, depth: int) -> Iterator[str]:

@@ -32,11 +32,15 @@ class Bill:
 
 def billed(exchange: Exchange) -> Usage | None:
     """The tokens a model call was billed for: none where the world was not asked or refused; None where it gave an
-    answer and did not say."""
+    answer and did not say, or may have worked on one that nobody waited for."""
     world = exchange.reply if exchange.world is None else exchange.world
     answered_by_a_fault = exchange.sent == 0 and exchange.faults
-    if answered_by_a_fault or world.status >= 400 or world.status == 0:
+    if answered_by_a_fault or world.status >= 400:
         return Usage(0, 0)
+    if world.status == 0:
+        from flakestorm.tape.serving import failure  # few calls get no reply
+
+        return Usage(0, 0) if failure(world).how == "refused" else None
     meaning = said(exchange, world)
     return None if meaning is None else meaning.usage
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts_support import asks_for, call, said, tells
+from contracts_support import asks_for, call, inside, said, tells
 from flakestorm.contracts.calls import (
     ToolCalls,
     arguments,
@@ -94,6 +94,24 @@ def test_tool_names_cannot_break_a_report() -> None:
 
 def found(*exchanges: Exchange, **more: Any) -> ToolCalls:
     return tool_calls(said("ok", exchanges=exchanges, **more))
+
+
+def test_a_result_answers_the_latest_reply_that_asked_for_it() -> None:
+    """An agent drops a reply that was cut, and a model that is asked the same again may use the same id."""
+    cut, whole = asks_for(("pay", {"amount": 3})), asks_for(("pay", {"amount": 3}))
+    cut.reply.chunks, whole.site = [cut.reply.body.replace(rb"\"amount\": 3}", b"")], Site("llm", "gpt-4o", 2)
+    calls = found(cut, whole, tells(("pay", "done"), n=3))
+    assert [(c.site, c.arguments) for c in calls.made] == [("pay in llm/gpt-4o#2", ({"amount": 3},))]
+    assert [(c.site, c.arguments) for c in calls.open] == [("pay in llm/gpt-4o#1", ())]
+
+
+def test_what_the_tool_said_is_kept_apart_from_what_a_fault_made_of_it() -> None:
+    asked, told = inside(("pay", {}, "done"))
+    told.world_body = told.body.replace(b"done", b"Error: 503")
+    (call_,) = found(asked, told).made
+    assert (call_.failed, call_.text) == (True, "Error: 503")
+    assert call_.said is not None
+    assert call_.said.text == "done"
 
 
 def test_every_call_of_real_conversations_is_found_once() -> None:

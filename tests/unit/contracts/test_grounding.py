@@ -81,6 +81,47 @@ def test_where_nobody_can_know_it_is_inconclusive() -> None:
     assert judge(inv("grounded"), RunView("hi", error=CRASH)).outcome == "inconclusive"  # type: ignore[union-attr]
 
 
+ASKS = {"model": "m", "messages": [{"role": "user", "content": "the price?"}]}
+PICTURE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/1.png"}}]}]
+
+
+@pytest.mark.parametrize(
+    ("body", "reply", "wire", "why"),
+    [
+        ({**ASKS, "messages": PICTURE}, b"{}", "openai_chat", "llm/m#1 shows the model what is no text (image_url)"),
+        (
+            ASKS,
+            b'{"annotations": [{"type": "url_citation"}]}',
+            "openai_chat",
+            "may have looked up itself (url_citation)",
+        ),
+        ({**ASKS, "web_search_options": {}}, b"{}", "openai_chat", "may have looked up itself (web_search_options)"),
+        (
+            {"model": "m", "input": "the price?", "previous_response_id": "resp_1"},
+            b"{}",
+            "openai_responses",
+            "llm/m#1 goes on from what only the provider knows (resp_1)",
+        ),
+    ],
+)
+def test_what_no_text_told_may_have_been_shown_or_looked_up(body: Any, reply: bytes, wire: str, why: str) -> None:
+    asked = call("llm", "m", body=body, wire=wire, reply=Recorded(200, chunks=[reply]))
+    found = verdict("It costs 1200.", asked)
+    assert found.outcome == "inconclusive"
+    assert why in found.reason
+    assert verdict("As you said, it costs 77.", asked, asked="77?").outcome == "pass"
+
+
+def test_a_response_that_is_on_the_tape_is_no_secret() -> None:
+    body = {"model": "m", "input": "the price?"}
+    made = Recorded(200, chunks=[b'{"id": "resp_1", "output": []}'])
+    run = [
+        call("llm", "m", body=body, wire="openai_responses", reply=made),
+        call("llm", "m", 2, body={**body, "previous_response_id": "resp_1"}, wire="openai_responses"),
+    ]
+    assert verdict("It costs 1200.", *run).outcome == "fail"
+
+
 def outcomes(runs: list[RunView]) -> dict[str, int]:
     found: dict[str, int] = {}
     for run in runs:

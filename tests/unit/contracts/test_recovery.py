@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from contracts_support import CRASH, asks_for, call, inv, said, tells
+from contracts_support import CRASH, asks_for, call, inside, inv, said, tells
 from flakestorm.contracts.calls import tool_calls
 from flakestorm.contracts.matrix import judge, prepare
 from flakestorm.contracts.recovery import outstanding
@@ -131,6 +131,15 @@ def test_a_result_inside_the_conversation_is_made_good_by_a_later_one() -> None:
     again.site, again.body = Site("llm", "gpt-4o", 2), tells(("search", "Error: 503")).body
     run = (asks_for(("search", {})), again)
     assert verdict("recovers", PRETENDS, *run, ledger=ledger).outcome == "fail"  # type: ignore[union-attr]
+
+
+def test_a_model_that_is_told_of_a_failure_and_asks_again_at_once_makes_it_good() -> None:
+    """As models do: the exchange that tells the failure is the one that asks for the second try."""
+    first, failed, second, answered = inside(("search", {"n": 1}, "3 hits"), ("search", {"n": 1}, "3 hits"))
+    failed.world_body = failed.body.replace(b"3 hits", b"Error: 503")
+    failed.reply, failed.site = second.reply, second.site
+    ledger = Ledger(1, 1, 0, [Firing(Site("tool", "search", 1), "error", "tool", via=failed.site)])
+    assert verdict("recovers", PRETENDS, first, failed, answered, ledger=ledger).outcome == "pass"  # type: ignore[union-attr]
 
 
 def test_it_is_about_scenarios_with_a_fault_that_does_not_last() -> None:

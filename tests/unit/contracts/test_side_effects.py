@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts_support import asks_for, call, inv, said
+from contracts_support import asks_for, call, inside, inv, said, tells
 from flakestorm.contracts.base import invariants
 from flakestorm.contracts.matrix import prepare
 from flakestorm.contracts.side_effects import no_duplicate_side_effect
@@ -153,6 +153,59 @@ def test_different_tools_do_different_things() -> None:
 def test_a_tool_that_was_not_called_did_nothing_unless_nobody_could_see_it() -> None:
     assert judged(visible=("pay",)).outcome == "pass"
     assert judged(asks_for(("pay", ORDER))).outcome == "inconclusive"
+
+
+AGAIN = {**ORDER, "amount": 6}
+KEYS = [{**ORDER, "idempotency_key": key} for key in "aab"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome", "reason"),
+    [
+        ([(ORDER, "paid: r-1")], "pass", "1 of 1 calls reached pay"),
+        ([(ORDER, "paid: r-1"), (AGAIN, "paid: r-2")], "pass", "each for a thing of its own"),
+        ([(ORDER, "paid: r-1"), (ORDER, "paid: r-2")], "fail", "pay was called 2 times with the same arguments and no"),
+        (
+            [(ORDER, "paid"), (ORDER, "paid")],
+            "inconclusive",
+            "and the answers are the same; register it in agent.tools",
+        ),
+        ([(ORDER, "Error: declined"), (ORDER, "paid: r-2")], "pass", "1 of 2 calls reached pay and were not refused"),
+        ([(KEYS[0], "paid: r-1"), (KEYS[1], "paid: r-2")], "pass", "2 of 2 calls"),
+        ([(KEYS[0], "paid: r-1"), (KEYS[2], "paid: r-2")], "fail", "different idempotency keys"),
+    ],
+)
+def test_inside_the_agent_two_answers_tell_of_two_deeds(calls: Any, outcome: str, reason: str) -> None:
+    verdict = judged(*inside(*[("pay", given, text) for given, text in calls]))
+    assert verdict.outcome == outcome, verdict.reason
+    assert reason in verdict.reason
+
+
+def test_inside_the_agent_a_fault_that_takes_a_result_away_undoes_nothing() -> None:
+    run = inside(("pay", ORDER, "paid: r-1"), ("pay", ORDER, "paid: r-2"))
+    run[1].world_body = run[1].body.replace(b"paid: r-1", b"Error: 503")
+    assert judged(*run).outcome == "fail"
+
+
+def test_inside_the_agent_a_key_says_what_is_the_same() -> None:
+    run = inside(("pay", ORDER, "paid: r-1"), ("pay", AGAIN, "paid: r-2"))
+    assert judged(*run, key="order_id").reason.startswith('pay was called 2 times with the same order_id ("o-1") and')
+    assert judged(*run, key="invoice").reason.startswith("2 of 2 calls that reached pay have no 'invoice'")
+    unread = [asks_for(("pay", ORDER)), tells(("pay", "paid: r-1"))]
+    unread[0].reply.chunks = [unread[0].reply.body.replace(rb"\"amount\"", b"")]
+    verdict = judged(*unread, *run[2:])
+    assert verdict.reason.startswith("1 of 2 calls that reached pay do not say what they were for")
+
+
+def test_a_call_that_nobody_heard_of_again_may_be_the_second() -> None:
+    run = [*inside(("pay", ORDER, "paid: r-1")), asks_for(("pay", ORDER))]
+    assert judged(*run).outcome == "inconclusive"
+    assert judged(*inside(("pay", ORDER, "r-1"), ("pay", ORDER, "r-2")), run[-1]).outcome == "fail"
+
+
+def test_the_model_s_word_for_the_tool_means_its_calls_too() -> None:
+    one, told, other, again = inside(("make_payment", ORDER, "paid"), ("make_payment", ORDER, "paid"))
+    assert judged(one, pay(1), told, other, pay(2), again, tool="make_payment").outcome == "fail"
 
 
 def test_without_a_sign_of_what_is_different_reasons_are_short() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from contracts_support import CRASH, asks_for, call, inv, said, tells
+from contracts_support import CRASH, call, inside, inv, said
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
 from flakestorm.contracts.spending import billed
@@ -108,14 +108,9 @@ def test_a_tape_without_times_cannot_tell_a_storm_from_patience() -> None:
 
 
 def test_tools_inside_the_agent_storm_too() -> None:
-    run = []
-    for n in range(1, 8):
-        asked = asks_for(("pay", {"id": 7}))
-        asked.site, asked.t_ms = Site("llm", "gpt-4o", 2 * n - 1), 10.0 * n
-        asked.reply.chunks = [asked.reply.body.replace(b"call_0", b"call_%d" % n)]
-        told = tells(("pay", "Error: 503"), n=2 * n, t_ms=10.0 * n + 5)
-        told.body = told.body.replace(b"call_0", b"call_%d" % n)
-        run += [asked, told]
+    run = inside(*[("pay", {"id": 7}, "Error: 503")] * 7)
+    for n, exchange in enumerate(run):
+        exchange.t_ms = 5.0 * n
     assert verdict("no_retry_storm", *run, tool="pay").outcome == "fail"
 
 

@@ -1,7 +1,13 @@
 import json
+from typing import Any
 
+import pytest
+
+from flakestorm.core.call import Call
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
+from flakestorm.errors import CallFailed
+from flakestorm.importers.taping import exchanges_of
 from flakestorm.tape.billing import Bill, bill, billed
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.base import Usage
@@ -37,6 +43,23 @@ def test_what_never_went_out_costs_nothing() -> None:
     fault = Firing(Site("llm", "gpt-4o", 1), "empty", "llm")
     assert billed(model_call(sent=0, faults=(fault,))) == Usage(0, 0)
     assert billed(model_call(status=429)) == Usage(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "usage"),
+    [("refused", Usage(0, 0)), ("timeout", None), ("reset", None)],  # who was reached may have worked, and bills it
+)
+def test_what_nobody_waited_for_may_have_been_billed(how: Any, usage: Usage | None) -> None:
+    asked = Call(
+        "POST",
+        "https://api.openai.com/v1/chat/completions",
+        (("content-type", "application/json"),),
+        b'{"model": "gpt-4o", "messages": []}',
+    )
+    (found,) = exchanges_of([(asked, CallFailed(how, "after 10 s"))])
+    assert (found.kind, found.sent, found.reply.status) == ("llm", 1, 0)
+    assert billed(found) == usage
+    assert bill([found]) == (Bill(None, None) if usage is None else Bill(0, 0.0))
 
 
 def test_what_nobody_said_is_not_nothing() -> None:
