@@ -49,7 +49,7 @@ def test_the_world_is_there_for_a_command_and_its_exit_code_is_passed_on(tmp_pat
     done = subprocess.run(
         [*words, sys.executable, "-c", code], env=clean_env(), capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout.splitlines()) == (7, ["b'{\"object\": \"list\", \"'", "b'{\"bookings\": 0}'"])
+    assert (done.returncode, done.stdout.splitlines()) == (7, ['b\'{"object": "list", "\'', "b'{\"bookings\": 0}'"])
 
     (tmp_path / "agent.py").write_text("mine")
     for arguments, said in (["--agent", "agent.py"], "exists already"), (["no-such-command"], "cannot be run"):

@@ -144,7 +144,9 @@ class Reader:
         assert told or self.code == 0, f"{place}: $ {step.text}\nexits with {self.code}:\n{said}"
         if step.shown:
             wanted = "\n".join(step.shown)
-            assert re.fullmatch(_pattern(wanted), _quiet(said)), f"{place}: $ {step.text}\nsays:\n{said}\nnot:\n{wanted}"
+            assert re.fullmatch(_pattern(wanted), _quiet(said)), (
+                f"{place}: $ {step.text}\nsays:\n{said}\nnot:\n{wanted}"
+            )
 
 
 def _quiet(text: str) -> str:

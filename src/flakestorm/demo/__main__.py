@@ -60,7 +60,7 @@ def run(agent: Path | None, command: list[str]) -> int:
         if not command:
             print("The demo's model and tools are there until you leave this shell with `exit`.", flush=True)
         try:
-            return subprocess.run(words, env={**os.environ, **variables}, check=False).returncode
+            return subprocess.run(words, env={**os.environ, **variables}, check=False).returncode  # noqa: S603 - the user's
         except OSError as error:
             raise Misuse(f"{words[0]} cannot be run: {error.strerror}") from error
 
