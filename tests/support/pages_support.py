@@ -81,10 +81,12 @@ class Reader:
     Args:
         folder: where they begin.
         env: what their shell knows beside a clean environment.
+        instead: commands that are run in another form.
     """
 
     folder: Path
     env: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.home, self.code = self.folder, 0
@@ -127,7 +129,7 @@ class Reader:
             return
         tools = str(Path(sys.executable).parent)
         env = {**self.env, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
-        script = f"(exit {self.code}); {step.text}"
+        script = f"(exit {self.code}); {self.instead.get(step.text, step.text)}"
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,
