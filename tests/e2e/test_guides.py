@@ -30,6 +30,7 @@ AGENT = "def answer(text: str) -> str:\n    return 'There is a flight.'\n"
 def project(folder: Path) -> None:
     """An agent, and a config as version 2.0 of flakestorm had them."""
     (folder / "my_agent.py").write_text(AGENT)
+    (folder / "inbox.jsonl").write_text('{"text": "See you at nine."}\n')
     write_config(
         folder,
         agent={"type": "python", "endpoint": "my_agent:answer"},
@@ -51,7 +52,9 @@ def test_a_page_can_be_followed(tmp_path: Path, page: str) -> None:
     Reader(tmp_path).follow(DOCS / page)
 
 
-@pytest.mark.parametrize("page", ["how-to/cut-cost.md", "how-to/migrate-from-flakestorm-2.md"])
+@pytest.mark.parametrize(
+    "page", ["explanation/patterns.md", "how-to/ci.md", "how-to/cut-cost.md", "how-to/migrate-from-flakestorm-2.md"]
+)
 def test_the_commands_of_a_page_run_in_a_project(tmp_path: Path, page: str) -> None:
     project(tmp_path)
     Reader(tmp_path).follow(DOCS / page)
@@ -62,6 +65,37 @@ def test_an_agent_is_found_and_attached(tmp_path: Path) -> None:
     reader = Reader(tmp_path, instead={"flakestorm init": "flakestorm init --no-probe"})  # nobody else's is asked
     reader.follow(GUIDES / "attach-an-agent.md")
     assert "my_agent:answer" in (tmp_path / "flakestorm.yaml").read_text()
+
+
+def test_a_program_and_a_function_are_recorded_and_do_the_same_again(tmp_path: Path) -> None:
+    page = GUIDES / "record-and-replay.md"
+    (tmp_path / "agent.py").write_text(
+        "import os, sys, urllib.request as r\nprint(sys.argv[1], r.urlopen(os.environ['SEARCH_URL']).read())\n"
+    )
+    (python,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    book = "import httpx, os\nbook = lambda text: text + httpx.get(os.environ['SEARCH_URL']).text\n"
+    with Upstream() as up:
+        up.reply("/search", document({"flights": 3}))
+        env = {"SEARCH_URL": f"{up.url}/search"}
+        Reader(tmp_path, env).follow(page)
+        assert up.count() == 1
+        done = subprocess.run(
+            [sys.executable, "-c", book + python],
+            cwd=tmp_path,
+            env=clean_env(env),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, up.count()) == (0, 2), done.stderr
+
+
+def test_pages_that_show_something_to_run_have_a_test_that_runs_it() -> None:
+    tests = "".join(file.read_text("utf-8") for file in Path(__file__).parent.glob("test_*.py"))
+    for page in DOCS.rglob("*.md"):
+        shows = re.search(r"^```(console|python)$", page.read_text("utf-8"), re.MULTILINE)
+        if shows and page.parent.name not in ("tutorial", "reference"):
+            assert f"{page.name}" in tests, page
 
 
 def test_what_tracefork_users_record_is_played_again(tmp_path: Path) -> None:
