@@ -15,6 +15,8 @@ exclude_patterns = ["Thumbs.db"]
 suppress_warnings = ["misc.highlighting_failure"]  # what is shown may be a part of something
 lexers["yml"] = YamlLexer()
 
+smartquotes = False  # -- is two hyphens
+
 html_theme = "furo"
 html_title = "flakestorm"
 html_copy_source = False

@@ -82,10 +82,12 @@ def shape(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
 def _kind(kind: str, schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     if kind == "array":
         items = schema.get("items")
-        return f"list of {shape(items, definitions)}" if isinstance(items, dict) and items else "list"
+        held = shape(items, definitions) if isinstance(items, dict) and items else ""
+        return f"list of ({held})" if " or " in held else f"list of {held}" if held else "list"
     if kind == "object":
         values = schema.get("additionalProperties")
-        return f"mapping to {shape(values, definitions)}" if isinstance(values, dict) and values else "mapping"
+        held = shape(values, definitions) if isinstance(values, dict) and values else ""
+        return f"mapping to ({held})" if " or " in held else f"mapping to {held}" if held else "mapping"
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
     low, high = schema.get("minimum"), schema.get("maximum")
     above = schema.get("exclusiveMinimum")
