@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import flakestorm
+from flakestorm.boundary.intercept import _ALSO as ALSO
 from flakestorm.boundary.providers import PROVIDERS
+from flakestorm.boundary.trust import VARIABLES
 
 from .markdown import code, table
 
@@ -25,7 +27,7 @@ _READ = {
     "`LANGSMITH_ENDPOINT`, `LANGCHAIN_ENDPOINT`": "where LangSmith is, if not at its public address",
     "`OTEL_EXPORTER_OTLP_HEADERS`": "headers for `--otel-endpoint`, `name=value,...`",
     "`OTEL_EXPORTER_OTLP_PROTOCOL`": "`http/json` (default) or `http/protobuf`",
-    "`SSL_CERT_FILE`, `SSL_CERT_DIR`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`, `NODE_EXTRA_CA_CERTS`": "certificate "
+    ", ".join(f"`{name}`" for name in VARIABLES): "certificate "
     "authorities that the agent was told to trust; they stay in force behind the gateway",
     "`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`": "how the gateway itself gets out, as the agent would have",
 }
@@ -39,7 +41,9 @@ _GIVEN = {
     "`PYTHONPATH`": "what it was, with the start-up shim for Python agents in front",
     "`FLAKESTORM_DRAWS`, `PYTHONHASHSEED`": "where runs are compared with a recording: clock and draws that "
     "follow from a seed",
-    "`AWS_CA_BUNDLE` and those above": "with the extra `mitm`: the bundle that holds the gateway's own authority",
+    ", ".join(f"`{name}`" for name in VARIABLES if not name.endswith("_DIR")): "with the extra `mitm`: a file with the "
+    "gateway's own certificate authority and all that were trusted before",
+    ", ".join(f"`{name}`" for name in ALSO): "the same file, where they were set",
 }
 _OTHERS = {
     "`FLAKESTORM_SITE`, `FLAKESTORM_TAPE`": "given to the command of `fork --restore`: where the fork is, and its tape",

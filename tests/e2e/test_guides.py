@@ -13,8 +13,10 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from scripts.links import ROOT, pages
 
+from config_legacy import LEGACY
 from e2e_support import clean_env, write_config
 from flakestorm.cli.main import cli
 from flakestorm.config.base import keys_of
@@ -164,6 +166,19 @@ def test_the_importer_shown_reads_its_form(tmp_path: Path, monkeypatch: pytest.M
         files.read_runs(tmp_path / "b.json")
 
 
+def test_every_old_command_is_told_of() -> None:
+    told = first_column("migrate-from-flakestorm-2.md", "Commands")
+    for command in ("init", "run", "verify", "report", "score", "chaos-cmd", "ci", "contract run", "contract validate",
+                    "contract score", "replay run", "replay export"):  # fmt: skip
+        assert any(line == command or line.startswith(f"{command} ") for line in told), command
+    told = first_column("migrate-from-tracefork.md", "Commands")
+    for command in ("replay", "verify", "fork", "coalition-fork", "diff", "converge", "conflicts", "settlement-diff",
+                    "report", "receipt", "release-receipt", "serve", "blame", "validate", "bench", "export", "ingest",
+                    "bundle-export", "bundle-import", "prune", "proxy", "coverage", "corpus-blame", "tournament",
+                    "locate", "query", "branch", "session"):  # fmt: skip
+        assert any(line == command or line.startswith(f"{command} ") for line in told), command
+
+
 def named() -> Iterator[tuple[str, str]]:
     """Every command line that a page shows or mentions."""
     for page in pages(ROOT):
@@ -200,11 +215,25 @@ def test_every_command_that_a_page_names_exists() -> None:
     assert problem("flakestorm contract run --min-skore 3") == "no option --min-skore"
 
 
-def test_old_keys_that_are_told_of_still_exist() -> None:
-    page = (GUIDES / "migrate-from-flakestorm-2.md").read_text("utf-8")
-    rows = re.findall(r"^\| (.*?) \|.*\|$", page.partition("## Keys")[2].partition("## Python")[0], re.MULTILINE)
-    keys = [key.partition(":")[0] for row in rows[1:] for key in re.findall(r"`([a-z_.: ]+)`", row)]
-    assert len(keys) > 20
+def first_column(page: str, section: str) -> list[str]:
+    """What stands as code in the first column of a section's table."""
+    text = (GUIDES / page).read_text("utf-8").partition(f"## {section}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.*?) \|.*\|$", text, re.MULTILINE)
+    return [word for row in rows[1:] for word in re.findall(r"`([^`]+)`", row)]
+
+
+def test_every_key_of_old_configs_is_told_of_and_still_exists() -> None:
+    keys = first_column("migrate-from-flakestorm-2.md", "Keys")
+    written = [yaml.safe_load(text) for text in LEGACY.values()]
+    used = {
+        f"{block}.{key}" if isinstance(inside, dict) else block
+        for config in written
+        for block, inside in config.items()
+        if inside is not None
+        for key in (inside if isinstance(inside, dict) else [""])
+    }
+    assert len(used) > 30
+    assert {key for key in used if not any(key == told or key.startswith(f"{told}.") for told in keys)} == set()
     for key in keys:
         block = Config
         for part in key.split("."):
