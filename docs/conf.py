@@ -1,6 +1,10 @@
 """How the pages in this folder become a site (`make docs`). Built or read, it asks no other machine for anything."""
 
+import re
+from pathlib import Path
+
 from pygments.lexers.data import YamlLexer
+from sphinx.application import Sphinx
 from sphinx.highlighting import lexers
 
 from flakestorm.version import __version__
@@ -23,3 +27,19 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", _stay_inside)
+
+
+def _stay_inside(app: Sphinx, page: str, source: list[str]) -> None:
+    """A link to a file of the repository that is no page becomes the file's name: the site holds this folder alone."""
+    folder = Path(app.srcdir, page).parent
+
+    def named(link: re.Match[str]) -> str:
+        file = (folder / link["file"]).resolve()
+        inside = file.is_relative_to(app.srcdir)
+        return link[0] if inside else f"{link['text']} (`{file.relative_to(Path(app.srcdir).resolve().parent)}`)"
+
+    source[0] = re.sub(r"\[(?P<text>[^\]]*)\]\((?P<file>\.\./[^)#]*)[^)]*\)", named, source[0])

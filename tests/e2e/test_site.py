@@ -63,11 +63,14 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_else_for_anything(t
         assert not re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style.name
 
 
-def test_a_link_that_is_broken_fails_the_build(tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build_and_one_out_of_the_folder_is_told_by_name(tmp_path: Path) -> None:
     source = tmp_path / "docs"
     source.mkdir()
     (source / "conf.py").write_text((ROOT / "docs" / "conf.py").read_text())
-    (source / "index.md").write_text("# Title\n\n[nowhere](nowhere.md)\n")
+    (tmp_path / "READ.md").write_text("# Read\n")
+    (source / "index.md").write_text("# Title\n\n[nowhere](nowhere.md) and [the\nother](../READ.md#read)\n")
     done = built(source, tmp_path / "site")
     assert done.returncode != 0
-    assert "nowhere.md" in done.stderr
+    assert re.findall(r"target not found: '(.*?)'", done.stderr) == ["nowhere.md"]
+    shown = re.sub(r"<[^>]+>", "", (tmp_path / "site" / "index.html").read_text())
+    assert "the\nother (READ.md)" in shown
