@@ -36,7 +36,8 @@ def main() -> int:
 
 def pages(root: Path) -> list[Path]:
     """The pages that are checked."""
-    return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md")), *sorted(root.glob("examples/**/*.md"))]
+    found = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
+    return sorted(page for page in found if "node_modules" not in page.parts)
 
 
 def broken(page: Path, root: Path) -> Iterator[str]:

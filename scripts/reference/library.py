@@ -49,7 +49,11 @@ def page() -> str:
         parts += _function(f"flakestorm.{name}", named[name])
     parts += ["## Classes"]
     for name in sorted(rest, key=lambda each: (each != "Project", each)):
-        parts += _class(f"flakestorm.{name}", named[name])
+        parts += _class(f"flakestorm.{name}", named[name], () if name == "Project" else None)
+        if name == "Project":
+            for word, method in vars(named[name]).items():
+                if inspect.isfunction(method) and not word.startswith("_"):
+                    parts += _function(f"project.{word}", method)
     parts += ["## What a report holds", "Its fields are those of [the JSON form](formats.md)."]
     for kind in (Score, CellResult, RunResult):
         parts += _class(kind.__name__, kind)
@@ -65,7 +69,11 @@ def plugin() -> str:
     for fixture in (pytest_plugin.agent_run, pytest_plugin.tape):
         plain = inspect.unwrap(getattr(fixture, "__wrapped__", fixture))
         parts += [f"### {plain.__name__}", prose(inspect.getdoc(plain))]
-    parts += ["## Marker", "`@pytest.mark.flakestorm(...)`, on a test, a class or a module.", *_class("", Mark, ())]
+    parts += [
+        "## Marker",
+        "`@pytest.mark.flakestorm(...)`, on a test, a class or a module.",
+        prose(inspect.getdoc(Mark)),
+    ]
     parts += ["## Options", table(("option", "does"), _options())]
     parts += ["## What the fixtures give"]
     parts += [*_class("`run = agent_run(...)`", Run), *_class("`run.tape`", RunTape)]
@@ -96,7 +104,7 @@ def _function(name: str, function: Any) -> list[str]:
 def _class(name: str, kind: type, members: Collection[str] | None = None) -> list[str]:
     """A class: what its docstring says, and its public members, or those of them that are named."""
     parts = [f"### {name}"] if name else []
-    parts.append(prose(inspect.getdoc(kind)))
+    parts.append(re.sub(r"^Args:$", "Fields:", prose(inspect.getdoc(kind)), count=1, flags=re.MULTILINE))
     rows = []
     for word, member in vars(kind).items():
         doc = inspect.getdoc(member) if callable(member) or isinstance(member, property) else None
