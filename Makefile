@@ -9,7 +9,7 @@ JOBS   ?= 2
 FRAMEWORKS := .venv-frameworks
 FOREIGN := tests/foreign/node_modules
 
-.PHONY: demo test frameworks foreign pythons check bench format clean browser
+.PHONY: demo test frameworks foreign pythons check bench docs format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -70,6 +70,12 @@ check: $(STAMP)           ## ruff, mypy --strict, import-linter, the mirror rule
 bench: $(STAMP)           ## every figure the documentation quotes
 	$(BIN)/python -m bench
 
+docs: $(STAMP)            ## the pages that are made from the code, and the site in site/
+	$(BIN)/python -m scripts.reference
+	$(BIN)/python scripts/picture.py
+	$(BIN)/python scripts/links.py
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir build/doctrees docs site
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -81,4 +87,4 @@ browser:
 		|| echo "no chromium here: browser tests will be skipped"
 
 clean:
-	rm -rf $(VENV) .venv-3.* $(FRAMEWORKS) $(FOREIGN) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis reports
+	rm -rf $(VENV) .venv-3.* $(FRAMEWORKS) $(FOREIGN) dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis reports

@@ -12,6 +12,8 @@ import pytest
 from flakestorm.reports.document import read_json
 from flakestorm.tape.reader import Tape
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def test_one_promise_is_kept_under_chaos_and_one_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
@@ -36,6 +38,10 @@ def test_one_promise_is_kept_under_chaos_and_one_is_broken(tmp_path: Path) -> No
     assert fired["model-rate-limited"] == ["llm/gpt-4o-mini#1 rate_limit"]
     assert fired["model-cut-short"] == [f"llm/gpt-4o-mini#{n} truncated_response" for n in (1, 2)]
     assert all(Path(run.tape).is_file() for run in report.runs)
+
+    picture = [sys.executable, str(ROOT / "scripts" / "picture.py"), "--check", "--from", str(path)]
+    done = subprocess.run(picture, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr  # the README's picture is of such a run
 
 
 @pytest.mark.parametrize(("words", "code", "said"), [((), 1, "is booked"), (("--fixed",), 0, "I could not book it")])

@@ -12,7 +12,11 @@ from e2e_support import flakestorm
 from flakestorm.config.vocabulary import MUTATION_WEIGHTS
 from flakestorm.mutations.generate import operators_of
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "mutations.md").read_text()
+PAGE = (
+    (Path(__file__).resolve().parents[2] / "docs" / "reference" / "mutations.md")
+    .read_text()
+    .partition("<!-- made by")[0]
+)
 AGENT = "def answer(text):\n    return 'booked: Oslo'\n"
 
 

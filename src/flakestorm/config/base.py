@@ -106,7 +106,7 @@ def words(vocabulary: Vocabulary) -> dict[str, Any]:
 
 def _key(info: FieldInfo) -> Key:
     said = (each.description for each in getattr(info.type, "__metadata__", ()) if isinstance(each, Meta))
-    key = Key(info.encode_name, info.type, info.required, about=next(said, None) or "")
+    key = Key(info.encode_name, info.type, info.required, about=next(filter(None, said), ""))
     for kind in members(info.type):
         many = get_origin(kind) is list
         inside = members(get_args(kind)[0]) if many else (kind,)
