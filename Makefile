@@ -5,7 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-JOBS   ?= 2
+# As many as there are processors: much of what is tested waits for other processes.
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 FRAMEWORKS := .venv-frameworks
 FOREIGN := tests/foreign/node_modules
 
