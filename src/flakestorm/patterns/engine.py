@@ -30,11 +30,11 @@ class Document:
     def __init__(self, text: str) -> None:
         self.text = encodable(text)
         self.data = self.text.encode()
-        self._plain = len(self.data) == len(self.text)
+        self.plain = len(self.data) == len(self.text)
 
     def characters(self, start: int, end: int) -> int:
         """How many characters the bytes between two positions are."""
-        return end - start if self._plain else len(self.data[start:end].decode(errors="ignore"))
+        return end - start if self.plain else len(self.data[start:end].decode(errors="ignore"))
 
 
 class Matcher:

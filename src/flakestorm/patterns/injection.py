@@ -10,7 +10,7 @@ Text in disguise is looked at twice: as it is, and as a model would read it (`di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -49,6 +49,10 @@ _MENTION = re.compile(
 )
 
 
+Stretch = tuple[int, int]
+"""Where something may be, in bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sign:
     id: str
@@ -85,15 +89,38 @@ def _in_piece(text: str) -> list[Finding]:
 
 
 def _plainly(document: Document) -> list[Finding]:
-    """What is said without disguise. Signs that only support others are looked for where there are others."""
+    """What is said without disguise, looked for only where it can weigh enough.
+
+    Signs that only support others are looked for where there are others.
+    """
     _, prefilter, signs = _patterns()
-    candidates = prefilter.candidates(document.data)
-    strong = [index for index in candidates if signs[index].confidence > SUPPORT]
-    found = [place for index in strong for place in _located(index, document, candidates[index])]
-    if not found:
-        return []
-    weak = candidates.keys() - strong
-    return _convincing([*found, *(place for index in weak for place in _located(index, document, candidates[index]))])
+    found: list[Finding] = []
+    near = _NEAR if document.plain else 4 * _NEAR  # a character has at most four bytes
+    for group in _groups(prefilter.candidates(document.data), near):
+        if _weight([signs[index] for index in group]) < THRESHOLD:
+            continue
+        strong = [index for index in group if signs[index].confidence > SUPPORT]
+        there = [place for index in strong for place in _located(index, document, group[index])]
+        weak = [index for index in group if signs[index].confidence <= SUPPORT]
+        if there and _weight([*there, *(signs[index] for index in weak)]) >= THRESHOLD:
+            found += there
+            found += (place for index in weak for place in _located(index, document, group[index]))
+    return _convincing(found)
+
+
+def _groups(candidates: dict[int, list[Stretch]], near: int) -> Iterator[dict[int, list[Stretch]]]:
+    """Patterns that may occur near each other, with their stretches."""
+    places = sorted((start, end, index) for index, stretches in candidates.items() for start, end in stretches)
+    group: dict[int, list[Stretch]] = {}
+    reach = 0
+    for start, end, index in places:
+        if group and start > reach + near:
+            yield group
+            group, reach = {}, 0
+        group.setdefault(index, []).append((start, end))
+        reach = max(reach, end)
+    if group:
+        yield group
 
 
 def _strongest(text: str) -> Finding | None:
@@ -111,7 +138,7 @@ def _straight(text: str) -> str:
     return text
 
 
-def _located(index: int, document: Document, within: list[tuple[int, int]] | None) -> Iterator[Finding]:
+def _located(index: int, document: Document, within: list[Stretch]) -> Iterator[Finding]:
     matcher, _, signs = _patterns()
     sign = signs[index]
     for count, (start, end) in enumerate(matcher.places(index, document, within)):
@@ -140,7 +167,7 @@ def _convincing(found: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _weight(signs: list[Finding] | list[_Sign]) -> float:
+def _weight(signs: Sequence[Finding | _Sign]) -> float:
     """What signs say together, 0 to 1: each pattern counts once, and more of one technique counts less and less."""
     families: dict[str, dict[str, float]] = {}
     for sign in signs:

@@ -1,10 +1,4 @@
-"""What is characteristic of a pattern, so that many patterns can be looked for at once.
-
-A gap (`[^.\\n]{0,60}`, `(?:[a-z]+ ){0,2}`) does not let go of a text: an automaton of many patterns with gaps is in new
-states all the time, and to build a state costs a thousand times as much as to visit it. Between its gaps a pattern is
-made of known words, and an automaton of these is soon complete. So a pattern is cut at its gaps, and of what is left
-the part that texts have least often stands for it: where the pattern occurs, that part occurs.
-"""
+"""Reading a pattern: its alternatives, and what each is made of; and how often texts have a word."""
 
 from __future__ import annotations
 
@@ -13,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["FLAGS", "Token", "anchors", "foreign", "read", "starts"]
+__all__ = ["FLAGS", "Branch", "Token", "anchor", "anchors", "branches", "commonness", "foreign", "read", "starts", "strange"]
 
 FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
@@ -33,19 +27,36 @@ _PER_DIGIT = 0.6
 _PER_MARK = dict.fromkeys(":/.,-", 0.9) | {"!": 0.05, "|": 0.1}
 _FOREIGN = 0.02  # a character that is not ASCII
 _LEAST = 1e-5  # no word is rarer
-_EVERYWHERE = ("http", "https", "a", "the", "to", "in", "as", "of", "and")
+_EVERYWHERE = "a the to in as of and is it for you on with that this be are i s t or by not http https com".split()
 _PER_COMMON_WORD = 0.05
 _COMMON_WORDS = """
-    the you your that this with from will have what and for are was were has can all any not its it is in on of to
-    as be by or an a i we they them their do does if so no my me our his her who when how more one about which out
-    been but only just also must should would could please request user users info information data at give given
-    first need needs provide provided say show tell know use used using new other others make made like there here
-    some into than then these those each every over system message answer response reply help time way today now
-    name account code follow following read sure where same before after own place list send test version start
-    com url link image file function tool api command install open write writing responses chat don doesn cannot
-    world llm never running avoid part email assistant run call reason reasons
+    your from will have what was were has can all any its an at we they them their do does if so no my me our his her
+    who when how more one about which out been but only just also must should would could please request user users
+    info information data give given first need needs provide provided say show tell know use used using new other
+    others make made like there here some into than then these those each every over up way day today now name account
+    code following follow read where same before after own place list send test version two time type get go see set
+    want think call called run start end message system output response reply help text string file add change check
+    including include without don doesn cannot fix id page work
 """
-_COMMON = frozenset(_COMMON_WORDS.split())
+_PER_FREQUENT_WORD = 0.01
+_FREQUENT_WORDS = """
+    url link image function tool api command install open write writing responses chat world llm never running avoid
+    part email assistant reason reasons model agent prompt answer input token tokens key keys request requests question
+    ai gpt openai server client error default value values current content document word words line number numbers
+    real free full second different standard true false print return option options support example examples project
+    public private policy rules rule access address database service process export import local remote source
+    transfer travel security secret password long short high low person people man woman life world year years month
+    week good great best better much many most such even still while until because between through during again however
+    may might shall let take put find ask asked look provide require required step steps result results state simple
+    build feature features package format language history job role form include included includes well back down
+    right left next last home team company business customer order service price point line control instructions
+    instruction messages anything everything something nothing continue create details setting settings mode session
+    unfortunately times conversation human note using hi hello dear thank thanks regards receive received share
+    email mail date write written code message answers versions numbers keep important possible available able
+"""
+_COMMON = dict.fromkeys(_FREQUENT_WORDS.split(), _PER_FREQUENT_WORD) | dict.fromkeys(
+    _COMMON_WORDS.split(), _PER_COMMON_WORD
+)
 
 
 @dataclass(frozen=True)
@@ -103,11 +114,25 @@ def anchors(pattern: str) -> list[str]:
     Args:
         pattern: in the syntax that RE2 and Python's `re` share.
     """
-    branches, _ = read(FLAGS.sub("", pattern), 0)
-    while len(branches) == 1 and (inner := _whole(branches[0])):
-        branches = inner
-    found = [_rarest(branch, begins=False)[1] for branch in branches]
+    found = list(map(anchor, branches(pattern)))
     return found if all(found) else []
+
+
+def branches(pattern: str) -> tuple[Branch, ...]:
+    """The alternatives of a pattern.
+
+    Args:
+        pattern: in the syntax that RE2 and Python's `re` share.
+    """
+    found, _ = read(FLAGS.sub("", pattern), 0)
+    while len(found) == 1 and (inner := _whole(found[0])):
+        found = inner
+    return found
+
+
+def anchor(branch: Branch) -> str:
+    """A pattern without gaps that occurs within every match of an alternative; empty where none is known."""
+    return _rarest(branch, begins=False)[1]
 
 
 def foreign(pattern: str) -> bool:
@@ -116,13 +141,13 @@ def foreign(pattern: str) -> bool:
     Args:
         pattern: in the syntax that RE2 and Python's `re` share.
     """
-    branches, _ = read(FLAGS.sub("", pattern), 0)
-    return all(map(_foreign, branches))
+    return all(map(strange, branches(pattern)))
 
 
-def _foreign(run: Branch) -> bool:
+def strange(run: Branch) -> bool:
+    """Whether an alternative matches nothing that is all ASCII."""
     return any(
-        token.least and (all(map(_foreign, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
+        token.least and (all(map(strange, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
         for token in run
     )
 
@@ -215,16 +240,17 @@ def _commonness(run: Iterable[Token]) -> float:
             word += token.atom.lower()
             continue
         if word:
-            share *= _of_word(word)
+            share *= commonness(word)
             word = ""
         share *= token.commonness if token else 1.0
     return share
 
 
-def _of_word(word: str) -> float:
+def commonness(word: str) -> float:
+    """How often texts have a word, roughly, 0 to 1."""
     if word in _EVERYWHERE:
         return _PER_CHARACTER
-    return max(_PER_COMMON_WORD if word in _COMMON else _LEAST, _PER_CHARACTER ** len(word))
+    return max(_COMMON.get(word, _LEAST), _PER_CHARACTER ** len(word))
 
 
 def starts(run: Iterable[Token]) -> bool:

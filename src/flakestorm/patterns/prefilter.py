@@ -1,24 +1,38 @@
 """Where in a text which patterns may occur at all.
 
-What is characteristic of each pattern (`outline.py`) is looked for in one go, all under one `\\b`: without that, every
-state of the automaton would have to remember each pattern that may begin next. Only around what was found are patterns
-asked. Without RE2 every pattern is asked everywhere.
+Of each alternative of a pattern the strings that texts have least often stand for it (`needs.py`). All of them are
+looked for in one go, whatever the number of patterns; around what was found, the text must have the alternative's other
+strings as well. Only there the pattern itself is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from flakestorm.patterns.engine import compiled, started
-from flakestorm.patterns.outline import anchors, foreign
+from flakestorm.patterns.literals import holds, places
+from flakestorm.patterns.needs import Clause, folded, needed, share
+from flakestorm.patterns.outline import branches, strange
 
 __all__ = ["Prefilter"]
 
-_BOUNDARY = "\\b"
-_MOST_MEMORIES = 20_000
-_MEMORY_BYTES = 80  # a longer hit is not remembered
-_MOST_HITS = 5_000  # more, and the whole text is read with every pattern
+_RARE = 0.01  # words of which texts have fewer are looked for rather than marks
+_MOST_HITS = 20_000  # more, and the whole text is read with every pattern
+
+
+@dataclass(frozen=True, slots=True)
+class _Alternative:
+    """One of a pattern's alternatives.
+
+    Args:
+        index: the pattern's.
+        reach: how far a match may reach from any of its words, in bytes.
+        others: what must be near, besides what was found.
+    """
+
+    index: int
+    reach: int
+    others: tuple[Callable[[bytes], bool], ...]
 
 
 class Prefilter:
@@ -30,24 +44,24 @@ class Prefilter:
     """
 
     def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
-        self._reaches = reaches
-        self._always: list[int] = []
-        self._owners: dict[str, list[int]] = {}
+        self._count = len(reaches)
+        self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
+        words: dict[str, list[_Alternative]] = {}
+        marks: dict[str, list[_Alternative]] = {}
         for index, pattern in enumerate(patterns):
-            found = anchors(pattern)
-            for anchor in found:
-                self._owners.setdefault(anchor, []).append(index)
-            if not found:
-                self._always.append(index)
-        self._which: Any = started([f"(?im){anchor.removeprefix(_BOUNDARY)}" for anchor in self._owners])
-        self._of_anchor = list(self._owners.values())
-        words = [anchor.removeprefix(_BOUNDARY) for anchor in self._owners if anchor.startswith(_BOUNDARY)]
-        marks = [anchor for anchor in self._owners if not anchor.startswith(_BOUNDARY)]
-        self._memory: dict[bytes, tuple[int, ...]] = {}
-        if self._which is None:
-            return
-        self._ascii = [_any_of(words, _BOUNDARY), _any_of([anchor for anchor in marks if not foreign(anchor)])]
-        self._foreign = _any_of([anchor for anchor in marks if foreign(anchor)])
+            for branch in branches(pattern):
+                clauses, owners = _best(needed(branch), words, needed(branch, marks=True), marks)
+                if not clauses:
+                    self._always[index] = self._always.get(index, False) or not strange(branch)
+                    continue
+                others = tuple(holds(map(str.encode, clause)) for clause in clauses[1:])
+                for string in clauses[0]:
+                    owners.setdefault(string, []).append(_Alternative(index, reaches[index], others))
+        self._words, self._marks = list(words.values()), list(marks.values())
+        self._runs = [max(string.split(), key=len).encode() for string in words]
+        self._leads = [string.index(run.decode()) for string, run in zip(words, self._runs, strict=True)]
+        self._in_words = places([string.encode() for string in words])
+        self._in_text = places([string.encode() for string in marks])
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -55,38 +69,67 @@ class Prefilter:
         Args:
             data: the text in UTF-8.
         """
-        if self._which is None:
+        if self._in_words is None or self._in_text is None:
             return self._everywhere(data)
-        found = {index: [(0, len(data))] for index in self._always}
-        hits = 0
-        for pattern in self._ascii if data.isascii() else [*self._ascii, self._foreign]:
-            at = 0
-            while match := pattern.search(data, at):
-                start, end = match.span()
-                for index in self._asked(data[start:end]):
-                    reach = self._reaches[index]
-                    stretch = (max(0, start - reach), min(len(data), end + reach))
-                    found.setdefault(index, []).append(stretch)
-                at = start + 1
-                hits += 1
-                if hits > _MOST_HITS:
-                    return self._everywhere(data)
-        return {index: _merged(stretches) for index, stretches in found.items()}
+        found: dict[int, list[tuple[int, int]]] = {}
+        lower = data.lower()
+        hits = self._in_text(lower)
+        plain, text = folded(data)
+        word_hits = self._in_words(text)
+        if len(hits) + len(word_hits) > _MOST_HITS:
+            return self._everywhere(data)
+        for string, start, end in hits:
+            for one in self._marks[string]:
+                low, high = max(0, start - one.reach), end + one.reach
+                if _all(one.others, lower[low:high]):
+                    found.setdefault(one.index, []).append((low, min(len(data), high)))
+        for string, start, end in word_hits:
+            at = -1
+            for one in self._words[string]:
+                if _all(one.others, text[max(0, start - one.reach) : end + one.reach]):
+                    if at < 0:
+                        at = _place(plain, text, self._runs[string], start + self._leads[string])
+                    # between words there may be more than one byte, which the reach allows for
+                    found.setdefault(one.index, []).append(
+                        (max(0, at - one.reach), min(len(data), at + end - start + one.reach))
+                    )
+        stretches = {index: _merged(some) for index, some in found.items()}
+        for index, in_any in self._always.items():
+            if in_any or not data.isascii():
+                stretches[index] = [(0, len(data))]
+        return stretches
 
     def _everywhere(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
-        return {index: [(0, len(data))] for index in range(len(self._reaches))}
+        return {index: [(0, len(data))] for index in range(self._count)}
 
-    def _asked(self, hit: bytes) -> tuple[int, ...]:
-        """The patterns of which something begins where a hit begins."""
-        key = hit.lower()
-        known = self._memory.get(key)
-        if known is None:
-            known = tuple({index for anchor in self._which.Match(key) or () for index in self._of_anchor[anchor]})
-            if len(self._memory) >= _MOST_MEMORIES:
-                self._memory.clear()
-            if len(key) <= _MEMORY_BYTES:
-                self._memory[key] = known
-        return known
+
+def _all(others: tuple[Callable[[bytes], bool], ...], text: bytes) -> bool:
+    for holds_one in others:  # a loop: this is where the time goes
+        if not holds_one(text):
+            return False
+    return True
+
+
+def _best(
+    words: Sequence[Clause],
+    of_words: dict[str, list[_Alternative]],
+    marks: Sequence[Clause],
+    of_marks: dict[str, list[_Alternative]],
+) -> tuple[Sequence[Clause], dict[str, list[_Alternative]]]:
+    """The clauses whose first one texts have less often."""
+    if words and (not marks or share(words[0]) <= max(_RARE, share(marks[0]))):
+        return words, of_words
+    return marks, of_marks
+
+
+def _place(plain: bytes, text: bytes, run: bytes, at: int) -> int:
+    """Where what stands at a place of the folded text stands in the text."""
+    nth = text.count(run, 0, at)
+    place = plain.find(run)
+    while nth:
+        place = plain.find(run, place + len(run))
+        nth -= 1
+    return place
 
 
 def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -100,8 +143,3 @@ def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-def _any_of(patterns: list[str], before: str = "") -> Any:
-    nothing = r"[^\x00-\x{10FFFF}]"
-    return compiled(f"(?im){before}(?:{'|'.join(sorted(patterns)) or nothing})", longest=True)
