@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "compiled", "encodable", "file_of", "near_words", "rows_of", "started"]
+__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -120,32 +120,6 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text
-
-
-def compiled(pattern: str, *, longest: bool = False) -> Any:
-    """A pattern for bytes, by RE2 where it is installed.
-
-    Args:
-        longest: whether the longest of the matches that begin first is wanted; Python's `re` takes the first it tries.
-    """
-    module = _re2()
-    if module is None:
-        return re.compile(pattern.encode(), re.ASCII)
-    options = _options(module)
-    options.longest_match = longest
-    return module.compile(pattern, options)
-
-
-def started(patterns: Iterable[str]) -> Any:
-    """A set of which `Match` names the patterns that a text begins with; None without RE2."""
-    module = _re2()
-    if module is None:
-        return None
-    found = module.Set.MatchSet(_options(module))
-    for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
 
 
 def _options(module: Any) -> Any:

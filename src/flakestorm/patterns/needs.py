@@ -1,8 +1,8 @@
 """Which strings a text must hold for a pattern to occur in it.
 
 A text is folded to lower-case letters and digits with one space between words. Of each pattern it is worked out what
-every match of it holds in folded form, as clauses: of each clause, a match holds at least one string. What a gap between
-them may be is not asked. The method is that of RE2's FilteredRE2 (Cox, "Regular Expression Matching with a Trigram
+every match of it holds in folded form, as clauses: of each clause, a match holds at least one string. What a gap
+between them may be is not asked. The method is that of RE2's FilteredRE2 (Cox, "Regular Expression Matching with a Trigram
 Index"), with words and phrases instead of trigrams.
 """
 
@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from flakestorm.patterns.outline import Branch, Token, commonness
+from flakestorm.patterns.frequency import commonness
+from flakestorm.patterns.outline import Branch, Token
 
 __all__ = ["Clause", "folded", "needed", "share"]
 
@@ -23,8 +24,6 @@ _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
 _MOST_WORDS = 3
 _MOST_CLAUSES = 8
 _FEW = 3
-_PER_MARK = 0.1
-_PER_LETTER = 0.02  # that is not ASCII
 _MOST_MEMBERS = 10  # a class of more is a gap
 _CHARACTERS = [chr(code) for code in range(128)]
 _BREAKS = ("^", "$", "\\b")
@@ -201,7 +200,7 @@ def _telling(string: str) -> str:
     if len(words) <= _MOST_WORDS:
         return string
     runs = [words[at : at + _MOST_WORDS] for at in range(len(words) - _MOST_WORDS + 1)]
-    return "".join(min(runs, key=lambda run: _of_string("".join(run))))
+    return "".join(min(runs, key=lambda run: commonness("".join(run))))
 
 
 def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
@@ -215,12 +214,4 @@ def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
 
 def share(clause: Clause) -> float:
     """How often texts have one of its strings, roughly."""
-    return sum(map(_of_string, clause))
-
-
-@cache
-def _of_string(string: str) -> float:
-    found = 1.0 if string[:1] == " " else 3.0
-    for word in re.findall(r"[a-z0-9]+|[^a-z0-9 ]", string):
-        found *= commonness(word) if word.isalnum() and word.isascii() else _PER_MARK if word.isascii() else _PER_LETTER
-    return found
+    return sum(map(commonness, clause))

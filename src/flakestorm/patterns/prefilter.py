@@ -8,7 +8,6 @@ strings as well. Only there the pattern itself is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
@@ -16,23 +15,11 @@ from flakestorm.patterns.outline import branches, strange
 
 __all__ = ["Prefilter"]
 
-_RARE = 0.01  # words of which texts have fewer are looked for rather than marks
 _MOST_HITS = 20_000  # more, and the whole text is read with every pattern
 
 
-@dataclass(frozen=True, slots=True)
-class _Alternative:
-    """One of a pattern's alternatives.
-
-    Args:
-        index: the pattern's.
-        reach: how far a match may reach from any of its words, in bytes.
-        others: what must be near, besides what was found.
-    """
-
-    index: int
-    reach: int
-    others: tuple[Callable[[bytes], bool], ...]
+_Alternative = tuple[int, int, tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: the pattern's index, how far a match may reach, in bytes, and what must be near besides a string."""
 
 
 class Prefilter:
@@ -56,7 +43,7 @@ class Prefilter:
                     continue
                 others = tuple(holds(map(str.encode, clause)) for clause in clauses[1:])
                 for string in clauses[0]:
-                    owners.setdefault(string, []).append(_Alternative(index, reaches[index], others))
+                    owners.setdefault(string, []).append((index, reaches[index], others))
         self._words, self._marks = list(words.values()), list(marks.values())
         self._runs = [max(string.split(), key=len).encode() for string in words]
         self._leads = [string.index(run.decode()) for string, run in zip(words, self._runs, strict=True)]
@@ -79,20 +66,23 @@ class Prefilter:
         if len(hits) + len(word_hits) > _MOST_HITS:
             return self._everywhere(data)
         for string, start, end in hits:
-            for one in self._marks[string]:
-                low, high = max(0, start - one.reach), end + one.reach
-                if _all(one.others, lower[low:high]):
-                    found.setdefault(one.index, []).append((low, min(len(data), high)))
+            for index, reach, others in self._marks[string]:
+                low, high = max(0, start - reach), end + reach
+                near = lower[low:high]
+                for has in others:
+                    if not has(near):
+                        break
+                else:
+                    found.setdefault(index, []).append((low, min(len(data), high)))
         for string, start, end in word_hits:
-            at = -1
-            for one in self._words[string]:
-                if _all(one.others, text[max(0, start - one.reach) : end + one.reach]):
-                    if at < 0:
-                        at = _place(plain, text, self._runs[string], start + self._leads[string])
-                    # between words there may be more than one byte, which the reach allows for
-                    found.setdefault(one.index, []).append(
-                        (max(0, at - one.reach), min(len(data), at + end - start + one.reach))
-                    )
+            for index, reach, others in self._words[string]:
+                near = text[start - reach if start > reach else 0 : end + reach]
+                for has in others:
+                    if not has(near):
+                        break
+                else:  # between words there may be more than one byte, which the reach allows for
+                    at = _place(plain, text, self._runs[string], start + self._leads[string])
+                    found.setdefault(index, []).append((max(0, at - reach), min(len(data), at + end - start + reach)))
         stretches = {index: _merged(some) for index, some in found.items()}
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
@@ -103,13 +93,6 @@ class Prefilter:
         return {index: [(0, len(data))] for index in range(self._count)}
 
 
-def _all(others: tuple[Callable[[bytes], bool], ...], text: bytes) -> bool:
-    for holds_one in others:  # a loop: this is where the time goes
-        if not holds_one(text):
-            return False
-    return True
-
-
 def _best(
     words: Sequence[Clause],
     of_words: dict[str, list[_Alternative]],
@@ -117,7 +100,7 @@ def _best(
     of_marks: dict[str, list[_Alternative]],
 ) -> tuple[Sequence[Clause], dict[str, list[_Alternative]]]:
     """The clauses whose first one texts have less often."""
-    if words and (not marks or share(words[0]) <= max(_RARE, share(marks[0]))):
+    if words and (not marks or share(words[0]) <= share(marks[0])):
         return words, of_words
     return marks, of_marks
 
