@@ -1,9 +1,10 @@
 """Which strings a text must hold for a pattern to occur in it.
 
-A text is folded to lower-case letters and digits with one space between words. Of each pattern it is worked out what
-every match of it holds in folded form, as clauses: of each clause, a match holds at least one string. What a gap
-between them may be is not asked. The method is that of RE2's FilteredRE2 (Cox, "Regular Expression Matching with a Trigram
-Index"), with words and phrases instead of trigrams.
+A text is folded: letters in lower case and digits stay, one space stands for whatever is between words. Of each pattern
+it is worked out what every match of it holds in folded form, as clauses: of each clause, a match holds at least one
+string. What a gap between them may be is not asked. The method is that of RE2's FilteredRE2 (Cox, "Regular Expression
+Matching with a Trigram Index"), with words and phrases instead of trigrams. Where marks are telling, the same is done
+for the text as it is, in lower case.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
@@ -15,11 +16,75 @@ from flakestorm.patterns.outline import branches, strange
 
 __all__ = ["Prefilter"]
 
-_MOST_HITS = 20_000  # more, and the whole text is read with every pattern
+_MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
+_NOWHERE: list[int] = []
+
+_Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach, the number of a clause that must be near, what else must be."""
+
+_Hit = tuple[int, int, int, int]
+"""Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
 
 
-_Alternative = tuple[int, int, tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: the pattern's index, how far a match may reach, in bytes, and what must be near besides a string."""
+class _Finder:
+    """One text's strings: what they stand for, and where they are."""
+
+    def __init__(self) -> None:
+        self._owners: dict[bytes, list[_Alternative]] = {}
+        self._numbers: dict[bytes, set[int]] = {}
+        self._clauses: dict[Clause, int] = {}
+
+    def add(self, index: int, reach: int, clauses: Sequence[Clause]) -> None:
+        first, *others = clauses
+        second = self._number(others.pop(0)) if others else -1
+        checks = tuple(holds(map(str.encode, clause)) for clause in others)
+        for string in first:
+            self._owners.setdefault(string.encode(), []).append((index, reach, second, checks))
+
+    def _number(self, clause: Clause) -> int:
+        number = self._clauses.setdefault(clause, len(self._clauses))
+        for string in clause:
+            self._numbers.setdefault(string.encode(), set()).add(number)
+        return number
+
+    def ready(self) -> bool:
+        """Make the automaton; whether there is a library for it."""
+        strings = sorted(self._owners.keys() | self._numbers.keys())
+        self._of: list[tuple[tuple[_Alternative, ...], tuple[int, ...]]] = [
+            (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
+        ]
+        self._places = places(strings)
+        return self._places is not None
+
+    def hits(self, text: bytes) -> list[_Hit] | None:
+        """Where patterns may occur, in order; None where there is no end of strings."""
+        strings = self._places(text) if self._places else []
+        if len(strings) > _MOST_STRINGS:
+            return None
+        where: dict[int, list[int]] = {}
+        asked = []
+        of = self._of
+        for string, start, end in strings:
+            owners, numbers = of[string]
+            for number in numbers:
+                if number in where:
+                    where[number].append(start)
+                else:
+                    where[number] = [start]
+            if owners:
+                asked.append((start, end, owners))
+        found = []
+        for start, end, owners in asked:
+            for index, reach, second, checks in owners:
+                low, high = max(0, start - reach), end + reach
+                if second >= 0:
+                    there = where.get(second, _NOWHERE)
+                    place = bisect_left(there, low)
+                    if place == len(there) or there[place] > high:
+                        continue
+                if not checks or all(has(text[low:high]) for has in checks):
+                    found.append((start, end, index, reach))
+        return sorted(found)
 
 
 class Prefilter:
@@ -33,22 +98,17 @@ class Prefilter:
     def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
-        words: dict[str, list[_Alternative]] = {}
-        marks: dict[str, list[_Alternative]] = {}
+        self._words, self._marks = _Finder(), _Finder()
         for index, pattern in enumerate(patterns):
             for branch in branches(pattern):
-                clauses, owners = _best(needed(branch), words, needed(branch, marks=True), marks)
-                if not clauses:
+                words, marks = needed(branch), needed(branch, marks=True)
+                if words and (not marks or share(words[0]) <= share(marks[0])):
+                    self._words.add(index, reaches[index], words)
+                elif marks:
+                    self._marks.add(index, reaches[index], marks)
+                else:
                     self._always[index] = self._always.get(index, False) or not strange(branch)
-                    continue
-                others = tuple(holds(map(str.encode, clause)) for clause in clauses[1:])
-                for string in clauses[0]:
-                    owners.setdefault(string, []).append((index, reaches[index], others))
-        self._words, self._marks = list(words.values()), list(marks.values())
-        self._runs = [max(string.split(), key=len).encode() for string in words]
-        self._leads = [string.index(run.decode()) for string, run in zip(words, self._runs, strict=True)]
-        self._in_words = places([string.encode() for string in words])
-        self._in_text = places([string.encode() for string in marks])
+        self._ready = self._words.ready() and self._marks.ready()
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -56,63 +116,34 @@ class Prefilter:
         Args:
             data: the text in UTF-8.
         """
-        if self._in_words is None or self._in_text is None:
-            return self._everywhere(data)
-        found: dict[int, list[tuple[int, int]]] = {}
-        lower = data.lower()
-        hits = self._in_text(lower)
         plain, text = folded(data)
-        word_hits = self._in_words(text)
-        if len(hits) + len(word_hits) > _MOST_HITS:
-            return self._everywhere(data)
-        for string, start, end in hits:
-            for index, reach, others in self._marks[string]:
-                low, high = max(0, start - reach), end + reach
-                near = lower[low:high]
-                for has in others:
-                    if not has(near):
-                        break
-                else:
-                    found.setdefault(index, []).append((low, min(len(data), high)))
-        for string, start, end in word_hits:
-            for index, reach, others in self._words[string]:
-                near = text[start - reach if start > reach else 0 : end + reach]
-                for has in others:
-                    if not has(near):
-                        break
-                else:  # between words there may be more than one byte, which the reach allows for
-                    at = _place(plain, text, self._runs[string], start + self._leads[string])
-                    found.setdefault(index, []).append((max(0, at - reach), min(len(data), at + end - start + reach)))
+        marks = self._marks.hits(data.lower())
+        words = self._words.hits(text)
+        if not self._ready or marks is None or words is None:
+            return {index: [(0, len(data))] for index in range(self._count)}
+        found: dict[int, list[tuple[int, int]]] = {}
+        for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
+            found.setdefault(index, []).append((max(0, start - reach), min(len(data), end + reach)))
         stretches = {index: _merged(some) for index, some in found.items()}
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
                 stretches[index] = [(0, len(data))]
         return stretches
 
-    def _everywhere(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
-        return {index: [(0, len(data))] for index in range(self._count)}
 
-
-def _best(
-    words: Sequence[Clause],
-    of_words: dict[str, list[_Alternative]],
-    marks: Sequence[Clause],
-    of_marks: dict[str, list[_Alternative]],
-) -> tuple[Sequence[Clause], dict[str, list[_Alternative]]]:
-    """The clauses whose first one texts have less often."""
-    if words and (not marks or share(words[0]) <= share(marks[0])):
-        return words, of_words
-    return marks, of_marks
-
-
-def _place(plain: bytes, text: bytes, run: bytes, at: int) -> int:
-    """Where what stands at a place of the folded text stands in the text."""
-    nth = text.count(run, 0, at)
-    place = plain.find(run)
-    while nth:
-        place = plain.find(run, place + len(run))
-        nth -= 1
-    return place
+def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
+    """The hits in a folded text where they are in the text; how many letters stand before says where that is."""
+    at = before = 0  # how far the folded text is read, and the spaces in it
+    place = spaces = 0  # the same of the text
+    for start, end, index, reach in hits:
+        before += text.count(b" ", at, start)
+        at = start
+        letters = start - before
+        while place != letters + spaces:
+            more = letters + spaces
+            spaces += plain.count(b" ", place, more)
+            place = more
+        yield place, place + end - start, index, reach
 
 
 def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
