@@ -24,7 +24,8 @@ _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c 
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
 _MOST_WORDS = 3
 _MOST_CLAUSES = 8
-_FEW = 3
+_MANY = 40  # repetitions of more are as good as more
+_FEW = 30
 _MOST_MEMBERS = 10  # a class of more is a gap
 _CHARACTERS = [chr(code) for code in range(128)]
 _BREAKS = ("^", "$", "\\b")
@@ -91,13 +92,17 @@ def _token(token: Token, marks: bool, *, ended: bool) -> _Part:
     once = _either(_run(run, marks) for run in token.branches) if token.branches else _atom(token.atom, marks)
     if once is _BREAK or token.most == 1:  # any number of separators is one
         return once if token.least else _perhaps(once, ended=ended)
-    if token.most == token.least <= _FEW:
-        return _run([Token(token.atom, "", 1, 1, token.branches)] * token.most, marks)
+    least = _run([Token(token.atom, "", 1, 1, token.branches)] * min(token.least, _MANY), marks)
+    if token.most == token.least:
+        return least
+    more = min(token.most, _MANY) - token.least
+    if least.exact and once.exact and 0 < more < _FEW and len(once.exact) ** (token.least + more) <= _FEW:
+        return _either(
+            _both(least, _run([Token(token.atom, "", 1, 1, token.branches)] * n, marks)) for n in range(more + 1)
+        )
     ends = _cut(once)
-    many = _both(ends, ends)
-    if token.least:
-        return _Part(None, ends.head, ends.tail, many.clauses and ends.clauses)
-    return _perhaps(many, ended=ended)
+    rest = _perhaps(_both(ends, ends), ended=_ends(least) and (token.least > 0 or ended))
+    return _both(least, rest)
 
 
 def _perhaps(part: _Part, *, ended: bool) -> _Part:
