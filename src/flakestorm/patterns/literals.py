@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["holds", "places"]
+__all__ = ["Places", "holds", "places"]
 
 Places = Callable[[bytes], list[tuple[int, int, int]]]
 _FEW = 8  # so many are sooner looked for one by one
@@ -25,8 +25,6 @@ def places(strings: Sequence[bytes]) -> Places | None:
 def holds(strings: Iterable[bytes]) -> Callable[[bytes], bool]:
     """What says whether a text has one of some strings."""
     wanted = tuple(sorted(strings))
-    if len(wanted) == 1:
-        return wanted[0].__class__.__contains__ and (lambda text, only=wanted[0]: only in text)
     module = _library()
     if module is None or len(wanted) <= _FEW:
         return lambda text: any(string in text for string in wanted)

@@ -55,14 +55,9 @@ _BREAK = _Part(frozenset({" "}))
 _ANYTHING = _Part(None, _EMPTY.exact or _NONE, _EMPTY.exact or _NONE)
 
 
-def folded(data: bytes) -> tuple[bytes, bytes]:
-    """A text in UTF-8 as letters in lower case and digits.
-
-    Returns:
-        With a space for every other byte, and with one space between words and around them.
-    """
-    plain = data.translate(_FOLD)
-    return plain, b" %b " % b" ".join(plain.split())
+def folded(data: bytes) -> bytes:
+    """A text in UTF-8 as letters in lower case and digits, with a space for every other byte."""
+    return data.translate(_FOLD)
 
 
 def needed(branch: Branch, *, marks: bool = False) -> tuple[Clause, ...]:
@@ -192,11 +187,13 @@ def _either(parts: Iterable[_Part]) -> _Part:
 
 
 def _shortest(clause: Clause) -> Clause:
-    """The same with no more words in a string than it takes, and without strings that begin with another one."""
+    """The same with no more words in a string than it takes, and without most strings that have another one in them."""
     kept: list[str] = []
     for string in sorted(map(_telling, clause)):
         if not kept or not string.startswith(kept[-1]):
             kept.append(string)
+    if len(kept) <= _FEW:
+        kept = [string for string in kept if not any(other in string for other in kept if other != string)]
     return frozenset(kept)
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["FLAGS", "Branch", "Token", "branches", "read", "starts", "strange"]
+__all__ = ["FLAGS", "Branch", "Token", "branches", "read", "strange"]
 
 FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
 _GROUP = re.compile(r"\((?:\?[ims]*:)?")
 _TIMES = re.compile(r"[*+?]\??|\{(\d+)(,?)(\d*)\}\??")
-_WORDLY = re.compile(r"[a-zA-Z0-9_]|\\d|\[(?:[a-zA-Z0-9]-[a-zA-Z0-9]|[a-zA-Z0-9_]|\\d)+\]")
 _STRANGE = re.compile(r"\[?[^\x00-\x7f](?:-?[^\x00-\x7f])*\]?|\\x\{[0-9A-Fa-f]{3,}\}")
 _NO_END = 1 << 16
 
@@ -87,15 +85,3 @@ def _whole(branch: Branch) -> tuple[Branch, ...]:
     if last.branches and not last.times and all(token.atom == "\\b" for token in before):
         return tuple((*before, *inner) for inner in last.branches)
     return ()
-
-
-def starts(run: Iterable[Token]) -> bool:
-    """Whether it can only start with a letter or digit; of a run in reverse order, end."""
-    for token in run:
-        if token.branches:
-            word = all(starts(branch) and starts(branch[::-1]) for branch in token.branches)
-        else:
-            word = bool(_WORDLY.fullmatch(token.atom))
-        if not word or token.least:
-            return word
-    return False

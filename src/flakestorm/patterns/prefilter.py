@@ -14,7 +14,7 @@ from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Prefilter"]
+__all__ = ["Finder", "Prefilter", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _NOWHERE: list[int] = []
@@ -26,8 +26,8 @@ _Hit = tuple[int, int, int, int]
 """Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
 
 
-class _Finder:
-    """One text's strings: what they stand for, and where they are."""
+class Finder:
+    """The strings that patterns must have, all looked for at once."""
 
     def __init__(self) -> None:
         self._owners: dict[bytes, list[_Alternative]] = {}
@@ -35,6 +35,13 @@ class _Finder:
         self._clauses: dict[Clause, int] = {}
 
     def add(self, index: int, reach: int, clauses: Sequence[Clause]) -> None:
+        """Look for a pattern.
+
+        Args:
+            index: its number.
+            reach: how far a match may reach from any of the strings, in bytes.
+            clauses: what it must have, the rarest first; at least one.
+        """
         first, *others = clauses
         second = self._number(others.pop(0)) if others else -1
         checks = tuple(holds(map(str.encode, clause)) for clause in others)
@@ -73,7 +80,7 @@ class _Finder:
                     where[number] = [start]
             if owners:
                 asked.append((start, end, owners))
-        found = []
+        found: list[_Hit] = []
         for start, end, owners in asked:
             for index, reach, second, checks in owners:
                 low, high = max(0, start - reach), end + reach
@@ -98,7 +105,7 @@ class Prefilter:
     def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
-        self._words, self._marks = _Finder(), _Finder()
+        self._words, self._marks = Finder(), Finder()
         for index, pattern in enumerate(patterns):
             for branch in branches(pattern):
                 words, marks = needed(branch), needed(branch, marks=True)
@@ -116,7 +123,8 @@ class Prefilter:
         Args:
             data: the text in UTF-8.
         """
-        plain, text = folded(data)
+        plain = folded(data)
+        text = b" %b " % b" ".join(plain.split())
         marks = self._marks.hits(data.lower())
         words = self._words.hits(text)
         if not self._ready or marks is None or words is None:
@@ -124,7 +132,7 @@ class Prefilter:
         found: dict[int, list[tuple[int, int]]] = {}
         for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
             found.setdefault(index, []).append((max(0, start - reach), min(len(data), end + reach)))
-        stretches = {index: _merged(some) for index, some in found.items()}
+        stretches = {index: merged(some) for index, some in found.items()}
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
                 stretches[index] = [(0, len(data))]
@@ -146,7 +154,7 @@ def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
         yield place, place + end - start, index, reach
 
 
-def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The stretches in order, those that touch as one."""
     if len(stretches) == 1:
         return stretches

@@ -13,10 +13,7 @@ import re
 from flakestorm.patterns import national as _national  # noqa: F401 - it registers its checks
 from flakestorm.patterns.checksums import VALIDATORS, digits_of, luhn, validator, whole
 
-__all__ = ["SHORTENING", "VALIDATORS"]
-
-SHORTENING = ("iban",)
-"""The checks that may leave off the end of a match."""
+__all__ = ["VALIDATORS", "endings"]
 
 _ISSUERS = (  # first digits, lengths
     (range(4, 5), (13, 16, 19)),  # Visa
@@ -207,6 +204,11 @@ _TOP_LEVEL_NAMES = """
     media bank law health name pro mobi museum travel jobs
 """
 _TOP_LEVEL = frozenset(_TOP_LEVEL_NAMES.split())
+
+
+def endings() -> frozenset[str]:
+    """How a name that `bare_host` accepts may end, in lower case."""
+    return frozenset(f".{name}" for name in _TOP_LEVEL)
 
 
 @validator
