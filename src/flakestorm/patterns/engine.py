@@ -83,9 +83,16 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
+        data, find = document.data, self.compiled[index].finditer
+        stretches = ((0, len(data)),) if within is None else within
+        if document.plain:
+            for first, last in stretches:
+                for match in find(data, first, min(last, len(data))):
+                    yield match.span()
+            return
         byte = character = 0  # so far; counted on from one match to the next
-        for first, last in ((0, len(document.data)),) if within is None else within:
-            for match in self.compiled[index].finditer(document.data, first, min(last, len(document.data))):
+        for first, last in stretches:
+            for match in find(data, first, min(last, len(data))):
                 start, end = match.span()
                 character += document.characters(byte, start)
                 length = document.characters(start, end)

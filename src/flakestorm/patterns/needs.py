@@ -23,6 +23,7 @@ __all__ = ["Clause", "folded", "needed", "share"]
 _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
 _MOST_WORDS = 3
+_MANY_STRINGS = 100  # of more it takes too long to find out which have another one in them
 _MOST_CLAUSES = 8
 _MANY = 40  # repetitions of more are as good as more
 _FEW = 30
@@ -192,7 +193,7 @@ def _shortest(clause: Clause) -> Clause:
     for string in sorted(map(_telling, clause)):
         if not kept or not string.startswith(kept[-1]):
             kept.append(string)
-    if len(kept) <= _FEW:
+    if len(kept) <= _MANY_STRINGS:
         kept = [string for string in kept if not any(other in string for other in kept if other != string)]
     return frozenset(kept)
 

@@ -34,6 +34,8 @@ _BOOST = 0.2
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
+_SHORT = 100  # texts up to this, in characters, may be one number and nothing else
+_LEAST_DIGITS = 0.05  # a longer text that is mostly numbers has at least half of this share of digits
 _TELLING = 0.05  # a pattern whose strings more texts have is not looked for by them
 _DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
 _END = re.compile(rb"[\s\x00]")
@@ -138,7 +140,7 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
         found.setdefault(index, []).append(stretch)
     digits, length = shape.count(b"0"), len(document.text)
     for index, share_of_digits in finders.everywhere:
-        if share_of_digits * length <= 2 * digits:
+        if share_of_digits * length <= 2 * digits or length <= _SHORT:
             found[index] = [(0, len(data))]
     return {index: [_whole(data, one) for one in merged(some)] for index, some in found.items() if wanted[index]}
 
@@ -255,7 +257,7 @@ def _rule(row: dict[str, Any]) -> _Rule:
         asked_for=row.get("asked_for", False),
         unless=near_words(row.get("unless")),
         confidence=row["confidence"],
-        share=min(map(_digits, branches(row["pattern"]))),
+        share=max(_LEAST_DIGITS, min(map(_digits, branches(row["pattern"])))),
     )
 
 
