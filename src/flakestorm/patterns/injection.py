@@ -94,17 +94,29 @@ def _plainly(document: Document) -> list[Finding]:
     Signs that only support others are looked for where there are others.
     """
     _, prefilter, signs = _patterns()
-    found: list[Finding] = []
     near = _NEAR if document.plain else 4 * _NEAR  # a character has at most four bytes
-    for group in _groups(prefilter.candidates(document.data), near):
-        if _weight([signs[index] for index in group]) < THRESHOLD:
+    whole = [(0, len(document.data))]
+    candidates = prefilter.candidates(document.data)
+    found: list[Finding] = []
+    anywhere: list[int] = []  # signs of which nothing says where they may be
+    for index in [index for index, stretches in candidates.items() if stretches == whole]:
+        del candidates[index]
+        if signs[index].confidence <= SUPPORT:
+            anywhere.append(index)
+        elif there := list(_located(index, document, whole)):
+            found += there
+    for group in _groups(candidates, near):
+        known = [signs[index] for index in group]
+        if _weight([*found, *known, *(signs[index] for index in anywhere)]) < THRESHOLD:
             continue
         strong = [index for index in group if signs[index].confidence > SUPPORT]
         there = [place for index in strong for place in _located(index, document, group[index])]
         weak = [index for index in group if signs[index].confidence <= SUPPORT]
-        if there and _weight([*there, *(signs[index] for index in weak)]) >= THRESHOLD:
+        if there and _weight([*found, *there, *(signs[index] for index in (*weak, *anywhere))]) >= THRESHOLD:
             found += there
             found += (place for index in weak for place in _located(index, document, group[index]))
+    if found:
+        found += (place for index in anywhere for place in _located(index, document, whole))
     return _convincing(found)
 
 
