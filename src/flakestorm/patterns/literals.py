@@ -33,7 +33,7 @@ def holds(strings: Iterable[bytes]) -> Callable[[bytes], bool]:
 
 
 def _automaton(module: Any, strings: Sequence[bytes]) -> Any:
-    return module.BytesAhoCorasick(strings, module.MatchKind.Standard, module.Implementation.DFA)
+    return module.BytesAhoCorasick(strings, module.MatchKind.Standard, module.Implementation.ContiguousNFA)
 
 
 def _library() -> Any:

@@ -17,6 +17,7 @@ from flakestorm.patterns.outline import branches, strange
 __all__ = ["Finder", "Prefilter", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
+_COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
 _NOWHERE: list[int] = []
 
 _Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
@@ -43,7 +44,7 @@ class Finder:
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
-        second = self._number(others.pop(0)) if others else -1
+        second = self._number(others.pop(0)) if others and share(first) > _COMMON else -1
         checks = tuple(holds(map(str.encode, clause)) for clause in others)
         for string in first:
             self._owners.setdefault(string.encode(), []).append((index, reach, second, checks))
