@@ -98,7 +98,7 @@ def _token(token: Token, marks: bool, *, ended: bool) -> _Part:
             _both(least, _run([Token(token.atom, "", 1, 1, token.branches)] * n, marks)) for n in range(more + 1)
         )
     ends = _cut(once)
-    rest = _perhaps(_both(ends, ends), ended=_ends(least) and (token.least > 0 or ended))
+    rest = _perhaps(_both(ends, ends), ended=_ends(least) if token.least else ended)
     return _both(least, rest)
 
 

@@ -55,19 +55,18 @@ class Finder:
             self._numbers.setdefault(string.encode(), set()).add(number)
         return number
 
-    def ready(self) -> bool:
-        """Make the automaton; whether there is a library for it."""
+    def ready(self) -> None:
+        """Make the automaton of all that was added."""
         strings = sorted(self._owners.keys() | self._numbers.keys())
         self._of: list[tuple[tuple[_Alternative, ...], tuple[int, ...]]] = [
             (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
         ]
         self._places = places(strings)
-        return self._places is not None
 
     def hits(self, text: bytes) -> list[_Hit] | None:
-        """Where patterns may occur, in order; None where there is no end of strings."""
-        strings = self._places(text) if self._places else []
-        if len(strings) > _MOST_STRINGS:
+        """Where patterns may occur, in order; None where that cannot be said, or there is no end of it."""
+        strings = self._places(text) if self._places else None
+        if strings is None or len(strings) > _MOST_STRINGS:
             return None
         where: dict[int, list[int]] = {}
         asked = []
@@ -90,8 +89,11 @@ class Finder:
                     place = bisect_left(there, low)
                     if place == len(there) or there[place] > high:
                         continue
-                if not checks or all(has(text[low:high]) for has in checks):
-                    found.append((start, end, index, reach))
+                if checks:
+                    near = text[low:high]
+                    if not all(has(near) for has in checks):
+                        continue
+                found.append((start, end, index, reach))
         return sorted(found)
 
 
@@ -116,7 +118,8 @@ class Prefilter:
                     self._marks.add(index, reaches[index], marks)
                 else:
                     self._always[index] = self._always.get(index, False) or not strange(branch)
-        self._ready = self._words.ready() and self._marks.ready()
+        self._words.ready()
+        self._marks.ready()
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -128,7 +131,7 @@ class Prefilter:
         text = b" %b " % b" ".join(plain.split())
         marks = self._marks.hits(data.lower())
         words = self._words.hits(text)
-        if not self._ready or marks is None or words is None:
+        if marks is None or words is None:
             return {index: [(0, len(data))] for index in range(self._count)}
         found: dict[int, list[tuple[int, int]]] = {}
         for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
