@@ -7,6 +7,7 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -17,6 +18,7 @@ from flakestorm.patterns.outline import branches, strange
 __all__ = ["Finder", "Prefilter", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
+_LETTER = re.compile(rb"[a-z0-9]")
 _COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
 _NOWHERE: list[int] = []
 
@@ -150,12 +152,19 @@ def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
     for start, end, index, reach in hits:
         before += text.count(b" ", at, start)
         at = start
-        letters = start - before
-        while place != letters + spaces:
-            more = letters + spaces
-            spaces += plain.count(b" ", place, more)
-            place = more
-        yield place, place + end - start, index, reach
+        place, spaces = _behind(plain, start - before, place, spaces)
+        last, _ = _behind(plain, end - before - text.count(b" ", start, end), place, spaces)
+        first = _LETTER.search(plain, place)
+        yield first.start() if first else place, last, index, reach
+
+
+def _behind(plain: bytes, letters: int, place: int, spaces: int) -> tuple[int, int]:
+    """Where so many letters are read, and the spaces in front, counted on from such a place."""
+    while place != letters + spaces:
+        more = letters + spaces
+        spaces += plain.count(b" ", place, more)
+        place = more
+    return place, spaces
 
 
 def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
