@@ -10,7 +10,7 @@ __all__ = ["Places", "holds", "places"]
 Places = Callable[[bytes], list[tuple[int, int, int]]]
 """Of a text, all places of some strings: the string's index, start and end."""
 
-_FEW = 16  # so many are sooner looked for one by one, in a short text
+_FEW = 3  # so many are sooner looked for one by one, in a short text
 
 
 def places(strings: Sequence[bytes]) -> Places | None:

@@ -186,14 +186,18 @@ def luhn_number(text: str) -> int:
     return whole(text, luhn(digits) and len(set(digits)) > 1)
 
 
+_MONTH = re.compile(r"[A-Za-z]{3}")
+_NUMBER = re.compile(r"\d+")
+
+
 @validator
 def calendar_date(text: str) -> int:
     """Numbers that can be a day and a month, in either order."""
-    numbers = [int(n) for n in re.findall(r"\d+", text.partition("T")[0])]
+    if _MONTH.search(text):
+        return len(text)
+    numbers = [int(n) for n in _NUMBER.findall(text.partition("T")[0])]
     years = [n for n in numbers if n > 31]
     small = [n for n in numbers if n <= 31]
-    if re.search(r"[A-Za-z]{3}", text):
-        return len(text)
     return whole(text, bool(small) and 0 not in small[:1] and min(small) <= 12 and len(years) <= 1)
 
 

@@ -31,7 +31,6 @@ def test_no_example_is_left_out() -> None:
     for text in EXAMPLES:
         check(text)
         check(f"An introduction, _{text} - and more")
-        check("é\n" + "\n" * 400 + text)
 
 
 @given(
@@ -69,6 +68,14 @@ def test_places_are_those_of_the_text_whatever_stands_between_its_words() -> Non
     data = "é, ü -- \n\n“x”  seldom, -- – asked? Seldom asked".encode()
     found = [data[start:end].decode() for start, end in prefilter.candidates(data)[0]]
     assert found == ["seldom, -- – asked", "Seldom asked"]
+
+
+def test_a_long_gap_in_front_moves_no_stretch() -> None:
+    prefilter = Prefilter([r"(?im)\bseldom\W+asked"], [160])
+    data = ("é" + "\n" * 400 + "seldom asked").encode()
+    ((start, end),) = prefilter.candidates(data)[0]
+    assert start <= data.index(b"seldom")
+    assert end == len(data)
 
 
 def test_a_pattern_of_gaps_alone_is_asked_everywhere() -> None:
