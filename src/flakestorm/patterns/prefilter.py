@@ -64,15 +64,18 @@ class Finder:
             (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
         ]
         self._places = places(strings)
+        self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
 
     def hits(self, text: bytes) -> list[_Hit] | None:
-        """Where patterns may occur, in order; None where that cannot be said, or there is no end of it."""
+        """Where patterns may occur; None where that cannot be said, or there is no end of it."""
         strings = self._places(text) if self._places else None
         if strings is None or len(strings) > _MOST_STRINGS:
             return None
+        of = self._of
+        if self._plain:
+            return [(start, end, one[0], one[1]) for string, start, end in strings for one in of[string][0]]
         where: dict[int, list[int]] = {}
         asked = []
-        of = self._of
         for string, start, end in strings:
             owners, numbers = of[string]
             for number in numbers:
@@ -85,7 +88,8 @@ class Finder:
         found: list[_Hit] = []
         for start, end, owners in asked:
             for index, reach, second, checks in owners:
-                low, high = max(0, start - reach), end + reach
+                low = start - reach if start > reach else 0
+                high = end + reach
                 if second >= 0:
                     there = where.get(second, _NOWHERE)
                     place = bisect_left(there, low)

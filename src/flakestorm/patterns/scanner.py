@@ -20,7 +20,7 @@ from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import Document, Matcher, near_words, rows_of
 from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
-from flakestorm.patterns.needs import folded, needed, share
+from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import Branch, branches
 from flakestorm.patterns.prefilter import Finder, merged
 from flakestorm.patterns.shape import shape_of, shaped
@@ -34,6 +34,7 @@ _BOOST = 0.2
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
+_MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
 _TELLING = 0.05  # a pattern whose strings more texts have is not looked for by them
@@ -124,11 +125,12 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
     lower = data.lower()
     shape = shape_of(data)
     hits = finders.shapes.hits(shape)
+    others = finders.texts.hits(lower)
     hosts = finders.hosts.hits(lower)
-    if hits is None or hosts is None:
+    if hits is None or others is None or hosts is None:
         return {index: [(0, len(data))] for index, asked in enumerate(wanted) if asked}
     found: dict[int, list[tuple[int, int]]] = {}
-    for start, end, index, reach in hits + [hit for hit in hosts if not _in_url(lower, hit[0])]:
+    for start, end, index, reach in hits + others + [hit for hit in hosts if not _in_url(lower, hit[0])]:
         if index in found:
             found[index].append((max(0, start - reach), end + reach))
         else:
@@ -142,7 +144,13 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
     for index, share_of_digits in finders.everywhere:
         if share_of_digits * length <= 2 * digits or length <= _SHORT:
             found[index] = [(0, len(data))]
-    return {index: [_whole(data, one) for one in merged(some)] for index, some in found.items() if wanted[index]}
+    return {index: _looked_at(data, some) for index, some in found.items() if wanted[index]}
+
+
+def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The stretches without overlaps, the text as a whole where there are too many."""
+    found = merged(stretches)
+    return [_whole(data, stretch) for stretch in found] if len(found) <= _MOST_STRETCHES else [(0, len(data))]
 
 
 def _in_url(lower: bytes, at: int) -> bool:
@@ -181,12 +189,14 @@ class _Finders:
 
     Args:
         shapes: in a text's shape.
-        hosts: in a text in lower case, ends of hosts' names.
+        texts: in a text in lower case.
+        hosts: the same for ends of hosts' names.
         words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
         everywhere: rules that are asked in any text that has as much of digits.
     """
 
     shapes: Finder
+    texts: Finder
     hosts: Finder
     words: tuple[Places, list[list[int]]]
     foreign: tuple[Places, list[list[int]]]
@@ -205,7 +215,7 @@ class _Finders:
 
 @cache
 def _finders() -> _Finders:
-    shapes, hosts = Finder(), Finder()
+    shapes, texts, hosts = Finder(), Finder(), Finder()
     everywhere = []
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
@@ -218,24 +228,32 @@ def _finders() -> _Finders:
             if rule.weak:
                 everywhere.append((index, rule.share))
             continue
-        reach = row.get("reach", _REACH)
-        clauses = [needed(branch, marks=True) for branch in branches(shaped(row["pattern"]))]
         if row.get("validator") == "bare_host":
-            hosts.add(index, reach, [endings()])
-        elif all(clause and share(clause[0]) < _TELLING for clause in clauses):
-            for first, *_ in clauses:
-                shapes.add(index, reach, [first])
+            hosts.add(index, _REACH, [endings()])
+            continue
+        shape, text = (_firsts(pattern) for pattern in (shaped(row["pattern"]), row["pattern"]))
+        finder, clauses = min((shapes, shape), (texts, text), key=lambda one: max(map(share, one[1]), default=1.0))
+        if clauses and max(map(share, clauses)) < _TELLING:
+            for clause in clauses:
+                finder.add(index, _REACH, [clause])
         else:
             everywhere.append((index, 0.0))
-    shapes.ready()
-    hosts.ready()
+    for finder in (shapes, texts, hosts):
+        finder.ready()
     return _Finders(
         shapes,
+        texts,
         hosts,
         (places(list(words)) or _nowhere, list(words.values())),
         (places(list(foreign)) or _nowhere, list(foreign.values())),
         everywhere,
     )
+
+
+def _firsts(pattern: str) -> list[Clause]:
+    """What each alternative of a pattern must have; nothing where one asks for nothing."""
+    clauses = [needed(branch, marks=True) for branch in branches(pattern)]
+    return [clause[0] for clause in clauses] if all(clauses) else []
 
 
 def _nowhere(text: bytes) -> list[tuple[int, int, int]]:
