@@ -106,15 +106,15 @@ def _plainly(document: Document) -> list[Finding]:
         elif there := list(_located(index, document, whole)):
             found += there
     for group in _groups(candidates, near):
-        known = [signs[index] for index in group]
-        if _weight([*found, *known, *(signs[index] for index in anywhere)]) < THRESHOLD:
-            continue
-        strong = [index for index in group if signs[index].confidence > SUPPORT]
-        there = [place for index in strong for place in _located(index, document, group[index])]
-        weak = [index for index in group if signs[index].confidence <= SUPPORT]
-        if there and _weight([*found, *there, *(signs[index] for index in (*weak, *anywhere))]) >= THRESHOLD:
-            found += there
-            found += (place for index in weak for place in _located(index, document, group[index]))
+        # The strongest first: what is found and what is left must weigh enough together.
+        left = sorted(group, key=lambda index: -signs[index].confidence)
+        there: list[Finding] = []
+        while left and _weight([*found, *there, *(signs[index] for index in (*left, *anywhere))]) >= THRESHOLD:
+            index = left.pop(0)
+            if signs[index].confidence <= SUPPORT and not there:
+                break
+            there += _located(index, document, group[index])
+        found += there
     if found:
         found += (place for index in anywhere for place in _located(index, document, whole))
     return _convincing(found)
