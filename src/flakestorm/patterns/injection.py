@@ -1,7 +1,8 @@
 """Finding injected instructions and jailbreaks in text.
 
 The patterns are data (`injection.yaml`). A strong one is reported on its own. The weak ones are what harmless text says
-too ("pretend to be", "in a hypothetical world"); they count where several stand near each other. What a text quotes or
+too ("pretend to be", "in a hypothetical world"); they count where several stand near each other, the weakest only next
+to others. What a text quotes or
 talks about ("attackers write “ignore previous instructions”") counts for less than what it says.
 
 Text in disguise is looked at twice: as it is, and as a model would read it (`disguise.py`).
@@ -111,7 +112,7 @@ def _plainly(document: Document) -> list[Finding]:
         there: list[Finding] = []
         while left and _weight([*found, *there, *(signs[index] for index in (*left, *anywhere))]) >= THRESHOLD:
             index = left.pop(0)
-            if signs[index].confidence <= SUPPORT and not there:
+            if signs[index].confidence <= SUPPORT and not there and not found:
                 break
             there += _located(index, document, group[index])
         found += there
@@ -164,13 +165,16 @@ def _located(index: int, document: Document, within: list[Stretch]) -> Iterator[
 
 
 def _convincing(found: list[Finding]) -> list[Finding]:
-    """The findings of those neighbourhoods whose signs together weigh enough."""
+    """The findings of those neighbourhoods whose signs together weigh enough and do not only support others."""
+    if not found:
+        return []
+    strong = {sign.id for sign in _patterns()[2] if sign.confidence > SUPPORT}
     kept: list[Finding] = []
     group: list[Finding] = []
     reach = 0
     for finding in [*sorted(found, key=lambda f: f.start), None]:
         if finding is None or (group and finding.start > reach + _NEAR):
-            if _weight(group) >= THRESHOLD:
+            if any(sign.id in strong for sign in group) and _weight(group) >= THRESHOLD:
                 kept += group
             group, reach = [], 0
         if finding is not None:
