@@ -1,9 +1,9 @@
 """Finding injected instructions and jailbreaks in text.
 
 The patterns are data (`injection.yaml`). A strong one is reported on its own. The weak ones are what harmless text says
-too ("pretend to be", "in a hypothetical world"); they count where several stand near each other, the weakest only next
-to others. What a text quotes or
-talks about ("attackers write “ignore previous instructions”") counts for less than what it says.
+too ("pretend to be", "in a hypothetical world"); they count where several stand near each other, and the weakest only
+next to others. What a text quotes or talks about ("attackers write “ignore previous instructions”") counts for less
+than what it says.
 
 Text in disguise is looked at twice: as it is, and as a model would read it (`disguise.py`).
 """
@@ -104,14 +104,17 @@ def _plainly(document: Document) -> list[Finding]:
         del candidates[index]
         if signs[index].confidence <= SUPPORT:
             anywhere.append(index)
-        elif there := list(_located(index, document, whole)):
-            found += there
+        else:
+            found += _located(index, document, whole)
     for group in _groups(candidates, near):
-        # The strongest first: what is found and what is left must weigh enough together.
-        left = sorted(group, key=lambda index: -signs[index].confidence)
+        if _weight([*found, *(signs[index] for index in (*group, *anywhere))]) < THRESHOLD:
+            continue
+        # The strongest first, while what is found and what is left can weigh enough together.
+        left = sorted(group, key=lambda index: signs[index].confidence)
         there: list[Finding] = []
-        while left and _weight([*found, *there, *(signs[index] for index in (*left, *anywhere))]) >= THRESHOLD:
-            index = left.pop(0)
+        elsewhere: list[Finding | _Sign] = [*found, *(signs[index] for index in anywhere)]
+        while left and _most([*elsewhere, *there, *(signs[index] for index in left)]) >= THRESHOLD:
+            index = left.pop()
             if signs[index].confidence <= SUPPORT and not there and not found:
                 break
             there += _located(index, document, group[index])
@@ -195,6 +198,14 @@ def _weight(signs: Sequence[Finding | _Sign]) -> float:
         for confidence in sorted(family.values(), reverse=True):
             doubt *= 1 - confidence * share
             share *= 0.75
+    return round(1 - doubt, 3)
+
+
+def _most(signs: Sequence[Finding | _Sign]) -> float:
+    """What signs say together at most: their weight if no two were of one technique. Sooner known."""
+    doubt = 1.0
+    for sign in signs:
+        doubt *= 1 - sign.confidence
     return round(1 - doubt, 3)
 
 
