@@ -23,8 +23,7 @@ __all__ = ["Clause", "folded", "needed", "share"]
 _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
 _MOST_WORDS = 3
-_RARE = 1e-8  # words as rare as that need no others
-_MANY_STRINGS = 100  # of more it takes too long to find out which have another one in them
+_MANY_STRINGS = 60  # of more it takes too long to find out which have another one in them
 _MOST_CLAUSES = 8
 _MANY = 40  # repetitions of more are as good as more
 _FEW = 30
@@ -200,15 +199,12 @@ def _shortest(clause: Clause) -> Clause:
 
 
 def _telling(string: str) -> str:
-    """The few words next to each other that texts have least often, and no more of them than it takes."""
+    """The few words next to each other that texts have least often."""
+    if string.count(" ") < _MOST_WORDS:
+        return string
     words = re.findall(r" ?[^ ]+(?: (?=$))?", string)
-    best = string
-    for count in range(1, min(len(words), _MOST_WORDS) + 1):
-        runs = ["".join(words[at : at + count]) for at in range(len(words) - count + 1)]
-        best = min((run + " " * (not string.endswith(run)) for run in runs), key=commonness)
-        if commonness(best) <= _RARE:
-            break
-    return best
+    runs = ["".join(words[at : at + _MOST_WORDS]) for at in range(len(words) - _MOST_WORDS + 1)]
+    return min(runs, key=commonness, default=string)
 
 
 def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:

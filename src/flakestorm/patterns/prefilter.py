@@ -20,6 +20,7 @@ __all__ = ["Finder", "Prefilter", "merged"]
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _LETTER = re.compile(rb"[a-z0-9]")
 _COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
+_RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
 _NOWHERE: list[int] = []
 
 _Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
@@ -117,7 +118,8 @@ class Prefilter:
         self._words, self._marks = Finder(), Finder()
         for index, pattern in enumerate(patterns):
             for branch in branches(pattern):
-                words, marks = needed(branch), needed(branch, marks=True)
+                words = needed(branch)
+                marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
                 if words and (not marks or share(words[0]) <= share(marks[0])):
                     self._words.add(index, reaches[index], words)
                 elif marks:

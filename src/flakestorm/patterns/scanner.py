@@ -34,6 +34,7 @@ _BOOST = 0.2
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
+_RARE = 1e-4  # of shapes of which texts have fewer nothing better is looked for
 _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
@@ -231,9 +232,10 @@ def _finders() -> _Finders:
         if row.get("validator") == "bare_host":
             hosts.add(index, _REACH, [endings()])
             continue
-        shape, text = (_firsts(pattern) for pattern in (shaped(row["pattern"]), row["pattern"]))
-        finder, clauses = min((shapes, shape), (texts, text), key=lambda one: max(map(share, one[1]), default=1.0))
-        if clauses and max(map(share, clauses)) < _TELLING:
+        finder, clauses = shapes, _firsts(shaped(row["pattern"]))
+        if _share(clauses) > _RARE and _share(others := _firsts(row["pattern"])) < _share(clauses):
+            finder, clauses = texts, others
+        if _share(clauses) < _TELLING:
             for clause in clauses:
                 finder.add(index, _REACH, [clause])
         else:
@@ -254,6 +256,10 @@ def _firsts(pattern: str) -> list[Clause]:
     """What each alternative of a pattern must have; nothing where one asks for nothing."""
     clauses = [needed(branch, marks=True) for branch in branches(pattern)]
     return [clause[0] for clause in clauses] if all(clauses) else []
+
+
+def _share(clauses: list[Clause]) -> float:
+    return max(map(share, clauses), default=1.0)
 
 
 def _nowhere(text: bytes) -> list[tuple[int, int, int]]:
