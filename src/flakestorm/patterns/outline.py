@@ -1,51 +1,20 @@
-"""What is characteristic of a pattern, so that many patterns can be looked for at once.
-
-A gap (`[^.\\n]{0,60}`, `(?:[a-z]+ ){0,2}`) does not let go of a text: an automaton of many patterns with gaps is in new
-states all the time, and to build a state costs a thousand times as much as to visit it. Between its gaps a pattern is
-made of known words, and an automaton of these is soon complete. So a pattern is cut at its gaps, and of what is left
-the part that texts have least often stands for it: where the pattern occurs, that part occurs.
-"""
+"""Reading a pattern: its alternatives, and what each is made of."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
-__all__ = ["FLAGS", "Token", "anchors", "foreign", "read", "starts"]
+__all__ = ["FLAGS", "Branch", "Token", "branches", "read", "strange"]
 
 FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
 _GROUP = re.compile(r"\((?:\?[ims]*:)?")
 _TIMES = re.compile(r"[*+?]\??|\{(\d+)(,?)(\d*)\}\??")
-_LOOSE = re.compile(r"\\[Wsnt]|\[(?:\\[snt]| )+\]")
-_SEPARATOR = re.compile(r"\\[Wsnt]|\\?[\x00-/:-@\[\]-^`{-\x7f]|\[(?!\^)(?:\\[sWnt]|\\?[\x00-/:-@\[\]-^`{-\x7f])+\]")
-_WIDE = re.compile(r"\.|\\[wSD]|\[\^.*\]|\[.*(?:\\[wSD]|[a-zA-Z]-[a-zA-Z]).*\]", re.DOTALL)
-_WORDLY = re.compile(r"[a-zA-Z0-9_]|\\d|\[(?:[a-zA-Z0-9]-[a-zA-Z0-9]|[a-zA-Z0-9_]|\\d)+\]")
 _STRANGE = re.compile(r"\[?[^\x00-\x7f](?:-?[^\x00-\x7f])*\]?|\\x\{[0-9A-Fa-f]{3,}\}")
-_ASSERTIONS = ("^", "$", "\\b", "\\B")
 _NO_END = 1 << 16
 
-# How often a text has what a pattern asks for, roughly.
-_PER_CHARACTER = 0.3
-_PER_DIGIT = 0.6
-_PER_MARK = dict.fromkeys(":/.,-", 0.9) | {"!": 0.05, "|": 0.1}
-_FOREIGN = 0.02  # a character that is not ASCII
-_LEAST = 1e-5  # no word is rarer
-_EVERYWHERE = ("http", "https", "a", "the", "to", "in", "as", "of", "and")
-_PER_COMMON_WORD = 0.05
-_COMMON_WORDS = """
-    the you your that this with from will have what and for are was were has can all any not its it is in on of to
-    as be by or an a i we they them their do does if so no my me our his her who when how more one about which out
-    been but only just also must should would could please request user users info information data at give given
-    first need needs provide provided say show tell know use used using new other others make made like there here
-    some into than then these those each every over system message answer response reply help time way today now
-    name account code follow following read sure where same before after own place list send test version start
-    com url link image file function tool api command install open write writing responses chat don doesn cannot
-    world llm never running avoid part email assistant run call reason reasons
-"""
-_COMMON = frozenset(_COMMON_WORDS.split())
+Branch = tuple["Token", ...]
 
 
 @dataclass(frozen=True)
@@ -58,71 +27,23 @@ class Token:
     most: int
     branches: tuple[tuple[Token, ...], ...] = ()
 
-    def __str__(self) -> str:
-        return (_either(map(_text, self.branches)) if self.branches else self.atom) + self.times
 
-    @cached_property
-    def gap(self) -> bool:
-        """Whether it stands for words that nobody knows."""
-        if self.branches:
-            return any(token.gap for branch in self.branches for token in branch)
-        return self.most > 1 and bool(_WIDE.fullmatch(self.atom)) and not self.separates
-
-    @cached_property
-    def separates(self) -> bool:
-        """Whether no word has it in it."""
-        return self.atom not in _ASSERTIONS and bool(_SEPARATOR.fullmatch(self.atom))
-
-    @cached_property
-    def loose(self) -> bool:
-        """Whether it is just any separator."""
-        return bool(_LOOSE.fullmatch(self.atom))
-
-    @cached_property
-    def commonness(self) -> float:
-        """How often texts have it, 0 to 1."""
-        if not self.least or self.atom in _ASSERTIONS or _WIDE.fullmatch(self.atom) or self.loose:
-            return 1.0
-        if self.branches:
-            return min(1.0, sum(map(_commonness, self.branches))) ** self.least
-        if self.atom.isdigit():
-            return _PER_DIGIT
-        if self.atom[-1] in _PER_MARK:
-            return _PER_MARK[self.atom[-1]] ** self.least
-        return (_FOREIGN if _STRANGE.fullmatch(self.atom) else _PER_CHARACTER) ** self.least
-
-
-Branch = tuple[Token, ...]
-_Anchor = tuple[float, str]
-_NOTHING: _Anchor = (1.0, "")
-
-
-def anchors(pattern: str) -> list[str]:
-    """Patterns without gaps, one of which occurs within every match of a pattern; none where none is known.
+def branches(pattern: str) -> tuple[Branch, ...]:
+    """The alternatives of a pattern.
 
     Args:
         pattern: in the syntax that RE2 and Python's `re` share.
     """
-    branches, _ = read(FLAGS.sub("", pattern), 0)
-    while len(branches) == 1 and (inner := _whole(branches[0])):
-        branches = inner
-    found = [_rarest(branch, begins=False)[1] for branch in branches]
-    return found if all(found) else []
+    found, _ = read(FLAGS.sub("", pattern), 0)
+    while len(found) == 1 and (inner := _whole(found[0])):
+        found = inner
+    return found
 
 
-def foreign(pattern: str) -> bool:
-    """Whether a pattern matches nothing that is all ASCII.
-
-    Args:
-        pattern: in the syntax that RE2 and Python's `re` share.
-    """
-    branches, _ = read(FLAGS.sub("", pattern), 0)
-    return all(map(_foreign, branches))
-
-
-def _foreign(run: Branch) -> bool:
+def strange(run: Branch) -> bool:
+    """Whether an alternative matches nothing that is all ASCII."""
     return any(
-        token.least and (all(map(_foreign, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
+        token.least and (all(map(strange, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
         for token in run
     )
 
@@ -164,92 +85,3 @@ def _whole(branch: Branch) -> tuple[Branch, ...]:
     if last.branches and not last.times and all(token.atom == "\\b" for token in before):
         return tuple((*before, *inner) for inner in last.branches)
     return ()
-
-
-def _rarest(branch: Branch, *, begins: bool) -> _Anchor:
-    """The part of a branch that texts have least often.
-
-    Args:
-        begins: whether the branch begins where a word begins.
-    """
-    found: list[_Anchor] = []
-    run: list[Token] = []
-    at_run = begins
-    for place, token in enumerate(branch):
-        if not token.gap:
-            run.append(token)
-            continue
-        found.append(_part(run, begins=at_run))
-        if token.branches and token.least:  # one of the alternatives is there, and right behind the run
-            inner = [_rarest((*run, *inside), begins=at_run) for inside in token.branches]
-            if all(text for _, text in inner):
-                found.append((min(1.0, sum(share for share, _ in inner)), _either(text for _, text in inner)))
-        ends = _ends(branch[: place + 1])
-        run, at_run = [], begins if ends is None else ends
-    return min([*found, _part(run, begins=at_run)])
-
-
-def _part(run: list[Token], *, begins: bool) -> _Anchor:
-    """A run without the separators around it, if it says anything."""
-    while run and run[0].loose and run[0].least:
-        run, begins = run[1:], True
-    while run and run[-1].loose:
-        run = run[:-1]
-    share = _commonness(run)
-    return (share, ("\\b" if begins and starts(run) else "") + _text(run)) if share < _PER_CHARACTER else _NOTHING
-
-
-def _text(run: Iterable[Token]) -> str:
-    return "".join(map(str, run))
-
-
-def _either(texts: Iterable[str]) -> str:
-    return f"(?:{'|'.join(texts)})"
-
-
-def _commonness(run: Iterable[Token]) -> float:
-    """How often texts have what a run stands for, roughly: the product over its words."""
-    share, word = 1.0, ""
-    for token in [*run, None]:
-        if token and not token.times and len(token.atom) == 1 and token.atom.isalnum() and token.atom.isascii():
-            word += token.atom.lower()
-            continue
-        if word:
-            share *= _of_word(word)
-            word = ""
-        share *= token.commonness if token else 1.0
-    return share
-
-
-def _of_word(word: str) -> float:
-    if word in _EVERYWHERE:
-        return _PER_CHARACTER
-    return max(_PER_COMMON_WORD if word in _COMMON else _LEAST, _PER_CHARACTER ** len(word))
-
-
-def starts(run: Iterable[Token]) -> bool:
-    """Whether it can only start with a letter or digit; of a run in reverse order, end."""
-    for token in run:
-        if token.branches:
-            word = all(starts(branch) and starts(branch[::-1]) for branch in token.branches)
-        else:
-            word = bool(_WORDLY.fullmatch(token.atom))
-        if not word or token.least:
-            return word
-    return False
-
-
-def _ends(run: Branch) -> bool | None:
-    """Whether a word can begin behind it only; None where it may stand for nothing and else is so."""
-    for token in reversed(run):
-        if token.branches:
-            inner = [_ends(branch) for branch in token.branches]
-            separator = False not in inner
-            sure = None not in inner
-        else:
-            separator, sure = token.separates or token.atom in ("\\b", "^"), True
-        if not separator:
-            return False
-        if sure and token.least:
-            return True
-    return None

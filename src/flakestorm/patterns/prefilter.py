@@ -1,24 +1,107 @@
 """Where in a text which patterns may occur at all.
 
-What is characteristic of each pattern (`outline.py`) is looked for in one go, all under one `\\b`: without that, every
-state of the automaton would have to remember each pattern that may begin next. Only around what was found are patterns
-asked. Without RE2 every pattern is asked everywhere.
+Of each alternative of a pattern the strings that texts have least often stand for it (`needs.py`). All of them are
+looked for in one go, whatever the number of patterns; around what was found, the text must have the alternative's other
+strings as well. Only there the pattern itself is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from flakestorm.patterns.engine import compiled, started
-from flakestorm.patterns.outline import anchors, foreign
+from flakestorm.patterns.literals import holds, places
+from flakestorm.patterns.needs import Clause, folded, needed, share
+from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Prefilter"]
+__all__ = ["Finder", "Prefilter", "merged"]
 
-_BOUNDARY = "\\b"
-_MOST_MEMORIES = 20_000
-_MEMORY_BYTES = 80  # a longer hit is not remembered
-_MOST_HITS = 5_000  # more, and the whole text is read with every pattern
+_MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
+_LETTER = re.compile(rb"[a-z0-9]")
+_COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
+_RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
+_NOWHERE: list[int] = []
+
+_Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach, the number of a clause that must be near, what else must be."""
+
+_Hit = tuple[int, int, int, int]
+"""Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
+
+
+class Finder:
+    """The strings that patterns must have, all looked for at once."""
+
+    def __init__(self) -> None:
+        self._owners: dict[bytes, list[_Alternative]] = {}
+        self._numbers: dict[bytes, set[int]] = {}
+        self._clauses: dict[Clause, int] = {}
+
+    def add(self, index: int, reach: int, clauses: Sequence[Clause]) -> None:
+        """Look for a pattern.
+
+        Args:
+            index: its number.
+            reach: how far a match may reach from any of the strings, in bytes.
+            clauses: what it must have, the rarest first; at least one.
+        """
+        first, *others = clauses
+        second = self._number(others.pop(0)) if others and share(first) > _COMMON else -1
+        checks = tuple(holds(map(str.encode, clause)) for clause in others)
+        for string in first:
+            self._owners.setdefault(string.encode(), []).append((index, reach, second, checks))
+
+    def _number(self, clause: Clause) -> int:
+        number = self._clauses.setdefault(clause, len(self._clauses))
+        for string in clause:
+            self._numbers.setdefault(string.encode(), set()).add(number)
+        return number
+
+    def ready(self) -> None:
+        """Make the automaton of all that was added."""
+        strings = sorted(self._owners.keys() | self._numbers.keys())
+        self._of: list[tuple[tuple[_Alternative, ...], tuple[int, ...]]] = [
+            (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
+        ]
+        self._places = places(strings)
+        self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
+
+    def hits(self, text: bytes) -> list[_Hit] | None:
+        """Where patterns may occur; None where that cannot be said, or there is no end of it."""
+        strings = self._places(text) if self._places else None
+        if strings is None or len(strings) > _MOST_STRINGS:
+            return None
+        of = self._of
+        if self._plain:
+            return [(start, end, one[0], one[1]) for string, start, end in strings for one in of[string][0]]
+        where: dict[int, list[int]] = {}
+        asked = []
+        for string, start, end in strings:
+            owners, numbers = of[string]
+            for number in numbers:
+                if number in where:
+                    where[number].append(start)
+                else:
+                    where[number] = [start]
+            if owners:
+                asked.append((start, end, owners))
+        found: list[_Hit] = []
+        for start, end, owners in asked:
+            for index, reach, second, checks in owners:
+                low = start - reach if start > reach else 0
+                high = end + reach
+                if second >= 0:
+                    there = where.get(second, _NOWHERE)
+                    place = bisect_left(there, low)
+                    if place == len(there) or there[place] > high:
+                        continue
+                if checks:
+                    near = text[low:high]
+                    if not all(has(near) for has in checks):
+                        continue
+                found.append((start, end, index, reach))
+        return sorted(found)
 
 
 class Prefilter:
@@ -30,24 +113,21 @@ class Prefilter:
     """
 
     def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
-        self._reaches = reaches
-        self._always: list[int] = []
-        self._owners: dict[str, list[int]] = {}
+        self._count = len(reaches)
+        self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
+        self._words, self._marks = Finder(), Finder()
         for index, pattern in enumerate(patterns):
-            found = anchors(pattern)
-            for anchor in found:
-                self._owners.setdefault(anchor, []).append(index)
-            if not found:
-                self._always.append(index)
-        self._which: Any = started([f"(?im){anchor.removeprefix(_BOUNDARY)}" for anchor in self._owners])
-        self._of_anchor = list(self._owners.values())
-        words = [anchor.removeprefix(_BOUNDARY) for anchor in self._owners if anchor.startswith(_BOUNDARY)]
-        marks = [anchor for anchor in self._owners if not anchor.startswith(_BOUNDARY)]
-        self._memory: dict[bytes, tuple[int, ...]] = {}
-        if self._which is None:
-            return
-        self._ascii = [_any_of(words, _BOUNDARY), _any_of([anchor for anchor in marks if not foreign(anchor)])]
-        self._foreign = _any_of([anchor for anchor in marks if foreign(anchor)])
+            for branch in branches(pattern):
+                words = needed(branch)
+                marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
+                if words and (not marks or share(words[0]) <= share(marks[0])):
+                    self._words.add(index, reaches[index], words)
+                elif marks:
+                    self._marks.add(index, reaches[index], marks)
+                else:
+                    self._always[index] = self._always.get(index, False) or not strange(branch)
+        self._words.ready()
+        self._marks.ready()
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -55,41 +135,45 @@ class Prefilter:
         Args:
             data: the text in UTF-8.
         """
-        if self._which is None:
-            return self._everywhere(data)
-        found = {index: [(0, len(data))] for index in self._always}
-        hits = 0
-        for pattern in self._ascii if data.isascii() else [*self._ascii, self._foreign]:
-            at = 0
-            while match := pattern.search(data, at):
-                start, end = match.span()
-                for index in self._asked(data[start:end]):
-                    reach = self._reaches[index]
-                    stretch = (max(0, start - reach), min(len(data), end + reach))
-                    found.setdefault(index, []).append(stretch)
-                at = start + 1
-                hits += 1
-                if hits > _MOST_HITS:
-                    return self._everywhere(data)
-        return {index: _merged(stretches) for index, stretches in found.items()}
-
-    def _everywhere(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
-        return {index: [(0, len(data))] for index in range(len(self._reaches))}
-
-    def _asked(self, hit: bytes) -> tuple[int, ...]:
-        """The patterns of which something begins where a hit begins."""
-        key = hit.lower()
-        known = self._memory.get(key)
-        if known is None:
-            known = tuple({index for anchor in self._which.Match(key) or () for index in self._of_anchor[anchor]})
-            if len(self._memory) >= _MOST_MEMORIES:
-                self._memory.clear()
-            if len(key) <= _MEMORY_BYTES:
-                self._memory[key] = known
-        return known
+        plain = folded(data)
+        text = b" %b " % b" ".join(plain.split())
+        marks = self._marks.hits(data.lower())
+        words = self._words.hits(text)
+        if marks is None or words is None:
+            return {index: [(0, len(data))] for index in range(self._count)}
+        found: dict[int, list[tuple[int, int]]] = {}
+        for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
+            found.setdefault(index, []).append((max(0, start - reach), min(len(data), end + reach)))
+        stretches = {index: merged(some) for index, some in found.items()}
+        for index, in_any in self._always.items():
+            if in_any or not data.isascii():
+                stretches[index] = [(0, len(data))]
+        return stretches
 
 
-def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
+    """The hits in a folded text where they are in the text; how many letters stand before says where that is."""
+    at = before = 0  # how far the folded text is read, and the spaces in it
+    place = spaces = 0  # the same of the text
+    for start, end, index, reach in hits:
+        before += text.count(b" ", at, start)
+        at = start
+        place, spaces = _behind(plain, start - before, place, spaces)
+        last, _ = _behind(plain, end - before - text.count(b" ", start, end), place, spaces)
+        first = _LETTER.search(plain, place)
+        yield first.start() if first else place, last, index, reach
+
+
+def _behind(plain: bytes, letters: int, place: int, spaces: int) -> tuple[int, int]:
+    """Where so many letters are read, and the spaces in front, counted on from such a place."""
+    while place != letters + spaces:
+        more = letters + spaces
+        spaces += plain.count(b" ", place, more)
+        place = more
+    return place, spaces
+
+
+def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The stretches in order, those that touch as one."""
     if len(stretches) == 1:
         return stretches
@@ -100,8 +184,3 @@ def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-def _any_of(patterns: list[str], before: str = "") -> Any:
-    nothing = r"[^\x00-\x{10FFFF}]"
-    return compiled(f"(?im){before}(?:{'|'.join(sorted(patterns)) or nothing})", longest=True)

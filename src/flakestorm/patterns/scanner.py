@@ -1,9 +1,9 @@
 """Finding personal data in text.
 
-The patterns are data (`pii.yaml`); this module knows how to run them. Only the neighbourhood of digits, at signs and
-the like is looked at. All patterns are first asked at once which of them occur there at all. Only those are then
-searched for their places, and each match must pass its neighbours, its checksum and, where the pattern alone is too
-weak, find a word near it that says what it is.
+The patterns are data (`pii.yaml`); this module knows how to run them. First the shape of a text says, for all patterns
+at once, where which may occur (`prefilter.py`); those that count only next to a word that names them are asked where
+such a word is. Each match must then pass its neighbours, its checksum and, where the pattern alone is too weak, find a
+word near it that says what it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import Document, Matcher, near_words, rows_of
 from flakestorm.patterns.finding import Finding, disjoint
+from flakestorm.patterns.literals import Places, places
+from flakestorm.patterns.needs import Clause, folded, needed, share
+from flakestorm.patterns.outline import Branch, branches
+from flakestorm.patterns.prefilter import Finder, merged
 from flakestorm.patterns.shape import shape_of, shaped
-from flakestorm.patterns.validators import SHORTENING, VALIDATORS
+from flakestorm.patterns.validators import VALIDATORS, endings
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
@@ -29,8 +33,14 @@ _UNLESS = 16  # how far in front of a match the words that make it something els
 _BOOST = 0.2
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
-_MARGIN = 48  # how far personal data may reach from a telling character, in bytes
-_TELLING = re.compile(rb"[0-9][^\s]*|[@:]|\.[A-Za-z]")
+_REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
+_RARE = 1e-4  # of shapes of which texts have fewer nothing better is looked for
+_MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
+_SHORT = 100  # texts up to this, in characters, may be one number and nothing else
+_LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
+_TELLING = 0.05  # a pattern whose strings more texts have is not looked for by them
+_DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
+_END = re.compile(rb"[\s\x00]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class _Rule:
     asked_for: bool
     unless: re.Pattern[str] | None
     confidence: float
+    share: float  # how much of a match is digits, at least
 
 
 def scan(text: str, *, entities: Collection[str] | None = None) -> list[Finding]:
@@ -102,38 +113,62 @@ def _found(text: str, wanted: list[bool]) -> list[Finding]:
     matcher, rules, _ = _pii()
     return [
         finding
-        for index, stretches in sorted(_asked(document.data).items())
-        if wanted[index]
+        for index, stretches in sorted(_asked(document, wanted).items())
         for finding in _search(rules[index], document.text, matcher.places(index, document, stretches))
     ]
 
 
-def _asked(data: bytes) -> dict[int, list[tuple[int, int]]]:
-    """The rules whose shape a text has, each with the stretches that have it."""
-    shapes, owners = _shapes()
+def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, int]]]:
+    """The rules that may find something in a text, each with the stretches to look at."""
+    data = document.data
+    rules = _pii()[1]
+    finders = _finders()
+    lower = data.lower()
     shape = shape_of(data)
+    hits = finders.shapes.hits(shape)
+    others = finders.texts.hits(lower)
+    hosts = finders.hosts.hits(lower)
+    if hits is None or others is None or hosts is None:
+        return {index: [(0, len(data))] for index, asked in enumerate(wanted) if asked}
     found: dict[int, list[tuple[int, int]]] = {}
-    for stretch in _stretches(data):
-        for place in shapes.occurring(shape[stretch[0] : stretch[1]]):
-            for index in owners[place]:
-                found.setdefault(index, []).append(stretch)
-    return found
-
-
-def _stretches(data: bytes) -> list[tuple[int, int]]:
-    """Where personal data can be, in bytes: around digits, at signs, colons, and full stops within words."""
-    found: list[tuple[int, int]] = []
-    for match in _TELLING.finditer(data):
-        start, end = max(0, match.start() - _MARGIN), min(len(data), match.end() + _MARGIN)
-        while start and data[start] & 0xC0 == 0x80:
-            start -= 1
-        while end < len(data) and data[end] & 0xC0 == 0x80:
-            end += 1
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], end)
+    for start, end, index, reach in hits + others + [hit for hit in hosts if not _in_url(lower, hit[0])]:
+        if index in found:
+            found[index].append((max(0, start - reach), end + reach))
         else:
-            found.append((start, end))
-    return found
+            found[index] = [(max(0, start - reach), end + reach)]
+    wide = 1 if document.plain else 4  # bytes of a character, at most
+    for index, start, end in finders.named(data, lower):
+        before, after = rules[index].near
+        stretch = (max(0, start - after * wide - _REACH), end + before * wide + _REACH)
+        found.setdefault(index, []).append(stretch)
+    digits, length = shape.count(b"0"), len(document.text)
+    for index, share_of_digits in finders.everywhere:
+        if share_of_digits * length <= 2 * digits or length <= _SHORT:
+            found[index] = [(0, len(data))]
+    return {index: _looked_at(data, some) for index, some in found.items() if wanted[index]}
+
+
+def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The stretches without overlaps, the text as a whole where there are too many."""
+    found = merged(stretches)
+    return [_whole(data, stretch) for stretch in found] if len(found) <= _MOST_STRETCHES else [(0, len(data))]
+
+
+def _in_url(lower: bytes, at: int) -> bool:
+    """Whether a place belongs to an address that says how it is reached, which another rule finds."""
+    start = lower.rfind(b"://", max(0, at - _REACH), at)
+    return start >= 0 and not _END.search(lower, start, at)
+
+
+def _whole(data: bytes, stretch: tuple[int, int]) -> tuple[int, int]:
+    """A stretch that ends where something ends, and cuts no character."""
+    start, end = stretch
+    while start and data[start] & 0xC0 == 0x80:
+        start -= 1
+    if end >= len(data):
+        return start, len(data)
+    last = _END.search(data, end)
+    return start, last.start() if last else len(data)
 
 
 def entities() -> tuple[str, ...]:
@@ -149,16 +184,86 @@ def _pii() -> tuple[Matcher, list[_Rule], tuple[str, ...]]:
     return matcher, rules, tuple(sorted({rule.entity for rule in rules}))
 
 
+@dataclass(frozen=True, slots=True)
+class _Finders:
+    """What says where to look.
+
+    Args:
+        shapes: in a text's shape.
+        texts: in a text in lower case.
+        hosts: the same for ends of hosts' names.
+        words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
+        everywhere: rules that are asked in any text that has as much of digits.
+    """
+
+    shapes: Finder
+    texts: Finder
+    hosts: Finder
+    words: tuple[Places, list[list[int]]]
+    foreign: tuple[Places, list[list[int]]]
+    everywhere: list[tuple[int, float]]
+
+    def named(self, data: bytes, lower: bytes) -> Iterator[tuple[int, int, int]]:
+        """The rules whose words a text has: the rule, where the word starts and ends."""
+        texts = [(self.words, b" %b " % folded(data), 1)]
+        if len(lower) and not data.isascii():
+            texts.append((self.foreign, lower, 0))
+        for (find, owners), text, edge in texts:
+            for word, start, end in find(text):
+                for index in owners[word]:
+                    yield index, start, end - 2 * edge
+
+
 @cache
-def _shapes() -> tuple[Matcher, list[list[int]]]:
-    """The shapes of all patterns, and the rules that each belongs to."""
-    owners: dict[str, list[int]] = {}
-    for index, row in enumerate(rows_of("pii.yaml")):
-        before, behind = row.get("not_before", r"\w"), row.get("not_after", r"\w")
-        whole = behind.startswith((r"\w", r"[\w")) and row.get("validator") not in SHORTENING
-        shape = shaped(row["pattern"], at_word=before.startswith((r"\w", r"[\w")), to_word=whole)
-        owners.setdefault(shape, []).append(index)
-    return Matcher(owners), list(owners.values())
+def _finders() -> _Finders:
+    shapes, texts, hosts = Finder(), Finder(), Finder()
+    everywhere = []
+    words: dict[bytes, list[int]] = {}
+    foreign: dict[bytes, list[int]] = {}
+    for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), _pii()[1], strict=True)):
+        if rule.weak or rule.needs_context:
+            for word in row["context"]:
+                plain = b" %b " % folded(word.encode())
+                owners, key = (words, plain) if plain.split() else (foreign, word.encode())
+                owners.setdefault(key, []).append(index)
+            if rule.weak:
+                everywhere.append((index, rule.share))
+            continue
+        if row.get("validator") == "bare_host":
+            hosts.add(index, _REACH, [endings()])
+            continue
+        finder, clauses = shapes, _firsts(shaped(row["pattern"]))
+        if _share(clauses) > _RARE and _share(others := _firsts(row["pattern"])) < _share(clauses):
+            finder, clauses = texts, others
+        if _share(clauses) < _TELLING:
+            for clause in clauses:
+                finder.add(index, _REACH, [clause])
+        else:
+            everywhere.append((index, 0.0))
+    for finder in (shapes, texts, hosts):
+        finder.ready()
+    return _Finders(
+        shapes,
+        texts,
+        hosts,
+        (places(list(words)) or _nowhere, list(words.values())),
+        (places(list(foreign)) or _nowhere, list(foreign.values())),
+        everywhere,
+    )
+
+
+def _firsts(pattern: str) -> list[Clause]:
+    """What each alternative of a pattern must have; nothing where one asks for nothing."""
+    clauses = [needed(branch, marks=True) for branch in branches(pattern)]
+    return [clause[0] for clause in clauses] if all(clauses) else []
+
+
+def _share(clauses: list[Clause]) -> float:
+    return max(map(share, clauses), default=1.0)
+
+
+def _nowhere(text: bytes) -> list[tuple[int, int, int]]:
+    return []
 
 
 def _rule(row: dict[str, Any]) -> _Rule:
@@ -176,7 +281,24 @@ def _rule(row: dict[str, Any]) -> _Rule:
         asked_for=row.get("asked_for", False),
         unless=near_words(row.get("unless")),
         confidence=row["confidence"],
+        share=max(_LEAST_DIGITS, min(map(_digits, branches(row["pattern"])))),
     )
+
+
+def _digits(branch: Branch) -> float:
+    """How much of what an alternative matches is digits, at least."""
+    least, most = _counts(branch)
+    return least / (least + most) if least + most else 0.0
+
+
+def _counts(branch: Branch) -> tuple[int, int]:
+    """How many digits an alternative has at least, and how many other characters at most."""
+    digits = others = 0
+    for token in branch:
+        inner = list(map(_counts, token.branches)) or [(1, 0) if _DIGITS.fullmatch(token.atom) else (0, 1)]
+        digits += min(count for count, _ in inner) * token.least
+        others += max(count for _, count in inner) * token.most
+    return digits, others
 
 
 def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""The shape of a text: every digit as 0, every letter as a or A.
+"""The shape of a text: every digit as 0, every letter as a.
 
-Patterns of numbers differ in which digits they allow, and an automaton of many of them comes into new states with each
-new number. Of shapes there are few. So patterns are widened to shapes, and only those whose shape a text has are asked.
+Patterns of numbers differ in which digits they allow, but have few shapes. So patterns are widened to shapes, and only
+those are asked that may have the shape of a text (`prefilter.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import re
 import string
 from functools import cache
 
-from flakestorm.patterns.outline import FLAGS, Token, read, starts
+from flakestorm.patterns.outline import FLAGS, Token, read
 
 __all__ = ["shape_of", "shaped"]
 
-_SHAPE = bytes.maketrans((string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 26 + b"A" * 26)
+_SHAPE = bytes.maketrans((string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 52)
 _CHARACTERS = [chr(code) for code in range(128)]
-_LONG = 12  # repetitions of more are not counted
 
 
 def shape_of(data: bytes) -> bytes:
@@ -24,19 +23,15 @@ def shape_of(data: bytes) -> bytes:
     return data.translate(_SHAPE)
 
 
-def shaped(pattern: str, *, at_word: bool, to_word: bool) -> str:
+def shaped(pattern: str) -> str:
     """A pattern that occurs in a text's shape wherever the pattern occurs in the text.
 
     Args:
         pattern: in the syntax that RE2 and Python's `re` share.
-        at_word: whether no letter or digit may stand in front of a match.
-        to_word: whether none may stand behind it.
     """
     flags = "".join(FLAGS.findall(pattern))
     branches, _ = read(FLAGS.sub("", pattern), 0)
-    before = "\\b" if at_word and all(map(starts, branches)) else ""
-    behind = "\\b" if to_word and all(starts(branch[::-1]) for branch in branches) else ""
-    return before + _either(branches, flags) + behind
+    return _either(branches, flags)
 
 
 def _either(branches: tuple[tuple[Token, ...], ...], flags: str) -> str:
@@ -46,11 +41,7 @@ def _either(branches: tuple[tuple[Token, ...], ...], flags: str) -> str:
 
 def _widened(token: Token, flags: str) -> str:
     inner = _either(token.branches, flags) if token.branches else _class(token.atom, flags)
-    if token.most == token.least and token.most <= _LONG:
-        return inner if token.most == 1 else f"{inner}{{{token.least}}}"
-    if token.most > _LONG:
-        return f"{inner}*" if not token.least else f"{inner}{{{min(token.least, _LONG)},}}"
-    return f"{inner}{{{token.least},{token.most}}}"
+    return inner + token.times.removesuffix("?") if len(token.times) > 1 else inner + token.times
 
 
 @cache
@@ -67,4 +58,4 @@ def _class(atom: str, flags: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    return character if character in "0aA" else f"\\x{ord(character):02x}"
+    return character if character in "0a" else f"\\x{ord(character):02x}"

@@ -13,10 +13,7 @@ import re
 from flakestorm.patterns import national as _national  # noqa: F401 - it registers its checks
 from flakestorm.patterns.checksums import VALIDATORS, digits_of, luhn, validator, whole
 
-__all__ = ["SHORTENING", "VALIDATORS"]
-
-SHORTENING = ("iban",)
-"""The checks that may leave off the end of a match."""
+__all__ = ["VALIDATORS", "endings"]
 
 _ISSUERS = (  # first digits, lengths
     (range(4, 5), (13, 16, 19)),  # Visa
@@ -189,14 +186,18 @@ def luhn_number(text: str) -> int:
     return whole(text, luhn(digits) and len(set(digits)) > 1)
 
 
+_MONTH = re.compile(r"[A-Za-z]{3}")
+_NUMBER = re.compile(r"\d+")
+
+
 @validator
 def calendar_date(text: str) -> int:
     """Numbers that can be a day and a month, in either order."""
-    numbers = [int(n) for n in re.findall(r"\d+", text.partition("T")[0])]
+    if _MONTH.search(text):
+        return len(text)
+    numbers = [int(n) for n in _NUMBER.findall(text.partition("T")[0])]
     years = [n for n in numbers if n > 31]
     small = [n for n in numbers if n <= 31]
-    if re.search(r"[A-Za-z]{3}", text):
-        return len(text)
     return whole(text, bool(small) and 0 not in small[:1] and min(small) <= 12 and len(years) <= 1)
 
 
@@ -207,6 +208,11 @@ _TOP_LEVEL_NAMES = """
     media bank law health name pro mobi museum travel jobs
 """
 _TOP_LEVEL = frozenset(_TOP_LEVEL_NAMES.split())
+
+
+def endings() -> frozenset[str]:
+    """How a name that `bare_host` accepts may end, in lower case."""
+    return frozenset(f".{name}" for name in _TOP_LEVEL)
 
 
 @validator

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.patterns import engine
+from flakestorm.patterns import literals
 from flakestorm.patterns.engine import Document, Matcher
 from flakestorm.patterns.injection import injection_rows
 from flakestorm.patterns.prefilter import Prefilter
@@ -50,9 +50,32 @@ def test_no_example_among_others_is_left_out(texts: list[str], between: str) -> 
 def test_stretches_lie_around_what_was_found() -> None:
     prefilter = Prefilter([r"(?im)\b(?:ignore\W+that)", r"(?im)\b(?:seldom)"], [10, 20])
     data = b"x" * 500 + b" ignore  That " + b"x" * 500
-    assert prefilter.candidates(data) == {0: [(491, 523)]}
+    ((start, end),) = prefilter.candidates(data)[0]
+    assert 480 < start <= 491
+    assert 511 <= end < 530
     assert prefilter.candidates(b"seldom or seldom") == {1: [(0, 16)]}
     assert prefilter.candidates(b"") == {}
+
+
+def test_all_that_a_pattern_needs_must_be_near() -> None:
+    prefilter = Prefilter([r"(?im)\bjailbreak\b[^.]{0,20}\b(?:prompt|mode)\b"], [30])
+    assert set(prefilter.candidates(b"a jailbreak in the mode")) == {0}
+    assert prefilter.candidates(b"a jailbreak in " + b"x" * 100 + b" the mode") == {}
+
+
+def test_places_are_those_of_the_text_whatever_stands_between_its_words() -> None:
+    prefilter = Prefilter([r"(?im)\bseldom\W+asked"], [0])
+    data = "é, ü -- \n\n“x”  seldom, -- – asked? Seldom asked".encode()
+    found = [data[start:end].decode() for start, end in prefilter.candidates(data)[0]]
+    assert found == ["seldom, -- – asked", "Seldom asked"]
+
+
+def test_a_long_gap_in_front_moves_no_stretch() -> None:
+    prefilter = Prefilter([r"(?im)\bseldom\W+asked"], [160])
+    data = ("é" + "\n" * 400 + "seldom asked").encode()
+    ((start, end),) = prefilter.candidates(data)[0]
+    assert start <= data.index(b"seldom")
+    assert end == len(data)
 
 
 def test_a_pattern_of_gaps_alone_is_asked_everywhere() -> None:
@@ -60,10 +83,10 @@ def test_a_pattern_of_gaps_alone_is_asked_everywhere() -> None:
 
 
 def test_a_text_of_nothing_but_hits_is_read_as_a_whole() -> None:
-    data = b"ignore that " * 6_000
+    data = b"ignore that " * 25_000
     assert Prefilter([r"(?im)\bignore\W+that"], [5]).candidates(data) == {0: [(0, len(data))]}
 
 
-def test_without_re2_every_pattern_is_asked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_re2", lambda: None)
+def test_without_the_library_every_pattern_is_asked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(literals, "_library", lambda: None)
     assert Prefilter([r"(?im)\bignore", r"(?im)\bthat"], [5, 5]).candidates(b"text") == {0: [(0, 4)], 1: [(0, 4)]}

@@ -15,25 +15,20 @@ ROWS = rows_of("pii.yaml")
 
 
 def test_digits_and_letters_become_one_each() -> None:
-    assert shape_of("Ab-19é".encode()) == "Aa-00é".encode()
+    assert shape_of("Ab-19é".encode()) == "aa-00é".encode()
 
 
 @pytest.mark.parametrize(
     ("pattern", "wanted"),
     [
         (r"[1-9]\d{2}", "(?:00{2})"),
-        (r"(?i)DE ?\d{3,40}", r"(?:[Aa][Aa]\ {0,1}0{3,})"),
-        (r"[A-C]\.", r"(?:A\.)"),
+        (r"(?i)DE ?\d{3,40}?", r"(?:aa\ ?0{3,40})"),
+        (r"[A-C]\.", r"(?:a\.)"),
         (r"x|y", "(?:a)"),
     ],
 )
 def test_a_pattern_is_widened_to_shapes(pattern: str, wanted: str) -> None:
-    assert shaped(pattern, at_word=False, to_word=False) == wanted
-
-
-def test_edges_are_kept_where_a_word_has_edges() -> None:
-    assert shaped(r"\d+", at_word=True, to_word=True) == r"\b(?:0{1,})\b"
-    assert shaped(r"\+\d+\.?", at_word=True, to_word=True) == r"(?:\+0{1,}\.{0,1})"
+    assert shaped(pattern) == wanted
 
 
 @given(st.data())
@@ -41,4 +36,4 @@ def test_what_a_pattern_matches_has_its_shape(data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(ROWS))
     text = data.draw(st.from_regex(re.compile(row["pattern"], re.ASCII), fullmatch=True))
     shape = shape_of(text.encode()).decode()
-    assert re.fullmatch(shaped(row["pattern"], at_word=True, to_word=True), shape, re.ASCII | re.DOTALL)
+    assert re.fullmatch(shaped(row["pattern"]), shape, re.ASCII | re.DOTALL)
