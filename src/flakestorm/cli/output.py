@@ -13,7 +13,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from flakestorm.cli.forms import SUFFIX, form_of, text, write
 from flakestorm.cli.options import Globals
 from flakestorm.cli.saved import Saving
 from flakestorm.config.model import Config
+from flakestorm.core.record import Record
 from flakestorm.engine.events import Listener, Report
 from flakestorm.reports.trend import Point
 
@@ -33,8 +33,7 @@ ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif", "otel"})
 """The forms that, asked for by `--format` without `-o`, are printed in place of a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record, frozen=True):
     """Where the results of one command go.
 
     Args:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
 
 __all__ = [
@@ -52,8 +53,7 @@ class Pull:
 PULL = Pull()
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(Record, frozen=True):
     """Let this much time pass. Yielded by stages and transducers; a driver decides what passing time means."""
 
     seconds: float

@@ -25,6 +25,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.record import Record
 from flakestorm.core.site import Site, Sites
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.budget import Budget
@@ -59,8 +60,7 @@ CHECK_LIMIT_S = 5.0
 _TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Record, frozen=True):
     """A finished run with its verdicts.
 
     Args:
@@ -91,8 +91,7 @@ class Judged:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Record, frozen=True):
     """What the stages within a run may know of it.
 
     Args:

@@ -7,12 +7,14 @@ cost of a run does not grow with the runs before it. A store that fails costs th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
+from flakestorm.core.record import Record
 from flakestorm.engine.events import Event, Finished, Planned, Report, RunFinished
 from flakestorm.errors import Misuse
 
@@ -26,8 +28,7 @@ BATCH = 500
 """Runs written by one transaction at most, so that other processes get their turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Record, frozen=True):
     """Something to write: the outline first, then parts (a run with its cells), then the whole."""
 
     kind: Literal["outline", "part", "whole"]

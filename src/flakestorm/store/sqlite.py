@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import orjson
 
 from flakestorm.core.choices import entropy_seed
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 from flakestorm.store.content import Content, digest_of
 from flakestorm.store.schema import connect, explained
@@ -33,8 +33,7 @@ FILE = "store.sqlite3"
 """The database, in the store's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record, frozen=True):
     """A saved report in one line.
 
     Args:
@@ -60,8 +59,7 @@ class Entry:
         return float(found) if isinstance(found, int | float) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Record, frozen=True):
     """A tape in the store.
 
     Args:
@@ -76,8 +74,7 @@ class Kept:
     original: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record, frozen=True):
     """What `prune` removed."""
 
     reports: tuple[str, ...]
@@ -85,8 +82,7 @@ class Pruned:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Next:
+class _Next(Record, frozen=True):
     """Where the next run and the next cell of a report stand."""
 
     run: int = 0

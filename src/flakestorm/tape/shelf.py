@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from flakestorm.core.record import Record
 from flakestorm.tape.reader import Tape
 
 __all__ = ["STORE", "Summary", "find", "summary"]
@@ -14,8 +14,7 @@ STORE = Path(".flakestorm")
 """The folder of what belongs to no report: tapes, and where a standing gateway is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Record, frozen=True):
     """What a list tells about a tape.
 
     Args:
