@@ -159,8 +159,9 @@ class Store:
         digests = _digests(documents)
         at = self._at.get(id_) or _Next(*self.rows(_COUNTS, (id_, id_))[0])
         with self._writing() as db:
-            for document in documents:
+            for document in documents[:1]:  # what the others say of the report is the same
                 self._open(db, id_, document)
+            for document in documents:
                 at = self._add(db, id_, document, digests, at)
         self._at[id_] = at
 
@@ -243,8 +244,10 @@ class Store:
         digests: Mapping[str, str],
         at: _Next,
     ) -> _Next:
+        """Keep a document's runs with their tapes, and its cells; `digests` may be those of other documents too."""
         runs, cells = document["runs"], document["cells"]
-        for path, digest in digests.items():  # under the lock: nobody removes one of them meanwhile
+        tapes = {run["tape"]: digests[run["tape"]] for run in runs if run.get("tape") in digests}
+        for path, digest in tapes.items():  # under the lock: nobody removes one of them meanwhile
             self.content.add(Path(path), digest)
             size = self.content.path(digest).stat().st_size
             db.execute("INSERT OR IGNORE INTO tapes VALUES (?, ?)", (digest, size))
