@@ -105,6 +105,8 @@ def present(
     from flakestorm.reports.text import one_line
 
     files = list(_write(report, place, history))
+    if saved is not None:
+        saved.close()
     if place.stdout:
         click.echo(text(report, place.form))
     elif options.quiet:

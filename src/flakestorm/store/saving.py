@@ -42,7 +42,7 @@ class Saving:
         folder: the store's.
         encode: gives the document of a report, with absolute paths of tapes.
 
-    `id` is the saved report's, once the command is finished; `problem` says in words why there is none.
+    `id` is the saved report's, once the command is finished and this closed; `problem` says in words why there is none.
     """
 
     def __init__(self, folder: Path, encode: Encode) -> None:
@@ -75,8 +75,8 @@ class Saving:
         elif isinstance(event, RunFinished):
             self._queue.put(_Item("part", replace(self._bare, runs=(event.run,), cells=event.cells)))
         elif isinstance(event, Finished):
-            self._queue.put(_Item("whole", event.report))
-            self.close()
+            self._queue.put(_Item("whole", event.report))  # written while reports are
+            self._queue.put(None)
 
     def close(self) -> None:
         """Wait until everything that was handed over is written. More than once does no harm."""
