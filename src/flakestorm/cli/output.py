@@ -77,9 +77,9 @@ def place_for(options: Globals, config: Config, command: str) -> Place:
 
 def watching(options: Globals, *, progress: bool = True) -> AbstractContextManager[Listener]:
     """The progress display, while entered: on stderr, and only where somebody watches."""
-    from flakestorm.reports import terminal
+    from flakestorm.reports.progress import Progress
 
-    return terminal.progress(enabled=progress and not options.quiet, color=not options.no_color)
+    return Progress(enabled=progress and not options.quiet, color=not options.no_color)
 
 
 def results_only() -> AbstractContextManager[object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Event as Signal
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,9 @@ __all__ = ["Saving"]
 Encode = Callable[[Report], Mapping[str, Any]]
 BATCH = 500
 """Runs written by one transaction at most, so that other processes get their turn."""
+
+GIVE_WAY_S = 0.05
+"""How long the thread waits before it opens the store, so that the first runs are on their way first."""
 
 
 class _Item(Record, frozen=True):
@@ -53,6 +57,7 @@ class Saving:
         self._outline: Report | None = None
         self._bare: Report | None = None
         self._thread: Thread | None = None
+        self._ending = Signal()
 
     def __enter__(self) -> Saving:
         return self
@@ -76,16 +81,21 @@ class Saving:
             self._queue.put(_Item("part", replace(self._bare, runs=(event.run,), cells=event.cells)))
         elif isinstance(event, Finished):
             self._queue.put(_Item("whole", event.report))  # written while reports are
-            self._queue.put(None)
+            self._end()
 
     def close(self) -> None:
         """Wait until everything that was handed over is written. More than once does no harm."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._queue.put(None)
+            self._end()
             thread.join()
 
+    def _end(self) -> None:
+        self._queue.put(None)
+        self._ending.set()
+
     def _work(self) -> None:
+        self._ending.wait(GIVE_WAY_S)
         try:
             from flakestorm.store.sqlite import Store  # in this thread, so that the command waits for no import
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flakestorm.core.record import Record
-from flakestorm.tape.reader import Tape
 
 __all__ = ["STORE", "Summary", "find", "summary"]
 
@@ -48,6 +47,8 @@ def summary(path: Path) -> Summary:
     Raises:
         TapeDamaged: it cannot be read.
     """
+    from flakestorm.tape.reader import Tape  # who asks for the store alone reads none
+
     tape = Tape.open(path)
     exchanges = sum(1 for _ in tape)
     run = tape.header.get("run")
