@@ -41,7 +41,8 @@ def _described(kind: type[Struct]) -> Mapping[str, Field[Any]]:
     defaults = dict(zip(reversed(names), reversed(kind.__struct_defaults__), strict=False))  # those of the last fields
     types = {name: said for of in reversed(kind.__mro__) for name, said in getattr(of, "__annotations__", {}).items()}
     described = [(name, types[name], _field(name, defaults)) for name in names]
-    plain: Any = make_dataclass(kind.__name__, described, init=False, repr=False, eq=False)
+    namespace = {"__doc__": "Described."}  # without one, a dataclass makes up its signature, at some length
+    plain: Any = make_dataclass(kind.__name__, described, namespace=namespace, init=False, repr=False, eq=False)
     found: Mapping[str, Field[Any]] = plain.__dataclass_fields__
     return found
 
