@@ -45,12 +45,15 @@ _BUFFER_BYTES = 256 * 1024
 _LINE_BYTES = 256 * 1024
 _LARGE_BODY_BYTES = 512 * 1024  # above this a body is handed over in pieces, so that the loop stays free
 _SHORT = 512  # characters of a name or a URL that are worth keeping in mind
+_NAMES = 1024  # how many names of fields are kept in mind
 _ORIGINS = 256  # how many upstreams are kept in mind
 _FOREVER = aiohttp.ClientTimeout(total=None, sock_connect=None)
 _WITHOUT_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")  # where no Content-Length means none, and not a forgotten one
 _OURS = HOP_BY_HOP | {"accept-encoding"}  # never taken over from the call
-_LONGEST_OURS = max(map(len, _OURS))
 _IDLE_S = 4.0  # shorter than the 5 s after which common servers hang up, so that a pooled connection is rarely stale
+
+_Use = tuple[str, Literal["kept", "host", "connection", "dropped"]]
+_uses: dict[bytes, _Use] = {}
 
 
 def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -> Headers:
@@ -63,25 +66,33 @@ def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -
     kept: list[tuple[str, str]] = []
     named: list[str] = []  # fields that Connection names, before it or after
     for raw_name, raw_value in raw:
-        name, use = _use_of(raw_name) if len(raw_name) <= _SHORT else _use_of.__wrapped__(raw_name)
+        name, use = _uses.get(raw_name) or _use_of(raw_name)
+        try:
+            value = raw_value.decode()
+        except UnicodeDecodeError:
+            value = raw_value.decode("latin-1")
         if use == "kept":
-            kept.append((name, _text(raw_value)))
+            kept.append((name, value))
         elif use == "host":
-            kept.append((name, _text(raw_value) if host is None else host))
+            kept.append((name, value if host is None else host))
         elif use == "connection":
-            named += _text(raw_value).lower().split(",")
+            named += value.lower().split(",")
     drop = {word.strip() for word in named} - {"close", "keep-alive"}
     return tuple(field for field in kept if field[0].lower() not in drop) if drop else tuple(kept)
 
 
-@lru_cache(maxsize=1024)  # names come again and again
-def _use_of(raw: bytes) -> tuple[str, Literal["kept", "host", "connection", "dropped"]]:
-    """A field's name as text, and what becomes of the field."""
+def _use_of(raw: bytes) -> _Use:
+    """A field's name as text, and what becomes of the field; names come again and again."""
     name = _text(raw)
     low = name.lower()
+    use: _Use = (name, "kept")
     if low in ("host", "connection"):
-        return name, "host" if low == "host" else "connection"
-    return name, "dropped" if low in HOP_BY_HOP or low.startswith("x-flakestorm-") else "kept"
+        use = (name, "host" if low == "host" else "connection")
+    elif low in HOP_BY_HOP or low.startswith("x-flakestorm-"):
+        use = (name, "dropped")
+    if len(_uses) < _NAMES and len(raw) <= _SHORT:
+        _uses[raw] = use
+    return use
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +335,6 @@ def _spell(call: Call, origin: str, target: str, extra: Sequence[str] = ()) -> b
     lines = [f"{call.method} {target} HTTP/1.1"]
     named = sized = False
     for name, value in call.headers:
-        if len(name) > _LONGEST_OURS:
-            lines.append(f"{name}: {value}")
-            continue
         low = name.lower()
         if low == "content-length":
             if not sized:
