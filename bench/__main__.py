@@ -13,7 +13,19 @@ from pathlib import Path
 
 from bench.outcome import Outcome, machine, show, write
 
-ALL = ("startup", "matrix", "boundary", "gateway", "explore", "explore_corpus", "blame", "scan", "soak")
+ALL = (
+    "startup",
+    "matrix",
+    "boundary",
+    "gateway",
+    "explore",
+    "explore_corpus",
+    "blame",
+    "scan",
+    "cells",
+    "page",
+    "soak",
+)
 
 
 def main(words: list[str]) -> int:

@@ -7,6 +7,7 @@ With a tape, everything crosses on the line of one recorded run; without, it pas
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ import uvloop
 
 from bench.recorded import recorded_run
 from flakestorm.boundary.hub import Hub
+from flakestorm.cli.main import GC_THRESHOLDS
 
 
 async def main(upstream: str, tape: Path | None) -> None:
@@ -30,4 +32,5 @@ async def main(upstream: str, tape: Path | None) -> None:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(*GC_THRESHOLDS)  # as every command has them
     uvloop.run(main(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None))

@@ -26,6 +26,8 @@ from bench.peers import as_installed, ours, peer, ratio, take_turns
 
 OLD = "flakestorm 2.0.0"
 FASTER = 15
+IDEAL_S, WITHIN = 20 * 0.05 / 10, 1.2
+"""Calls x latency / concurrency, and how many times that may pass between the first request and the last reply."""
 
 CONFIG = """
 version: "2.0"
@@ -133,5 +135,8 @@ def measure(*, quick: bool) -> list[Outcome]:
         faster = ratio(found[OLD], found["flakestorm"])
         text = f"at least {FASTER} times faster than {OLD} at concurrency 10 (here {faster:.1f} times)"
         claims.append(Claim(text, faster >= FASTER))
+        busy = statistics.median(busy_s["flakestorm"][1:]) / IDEAL_S
+        text = f"the agent is busy for at most {WITHIN:g} times calls x latency / concurrency (here {busy:.2f} times)"
+        claims.append(Claim(text, busy <= WITHIN))
     title = "A contract of 4 invariants x 5 scenarios x 4 prompts, agent of 50 ms"
     return [Outcome(title, ("", "wall time of the command", "first request to last reply", "agent runs"), rows, claims)]

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.peers import ROOT
 
-__all__ = ["ask", "free_port", "listening", "serving"]
+__all__ = ["ask", "environment", "free_port", "listening", "serving"]
 
 _PATIENCE_S = 300.0
 
@@ -50,7 +50,7 @@ def listening(command: Sequence[str | Path], port: int) -> Iterator[None]:
 def ask(python: Path, *words: str | Path) -> Any:
     """Run a module of this folder to its end, under any interpreter; gives the JSON it printed."""
     done = subprocess.run(
-        [python, "-m", *words], env=_environment(), cwd=ROOT, capture_output=True, timeout=_PATIENCE_S, check=False
+        [python, "-m", *words], env=environment(), cwd=ROOT, capture_output=True, timeout=_PATIENCE_S, check=False
     )
     if done.returncode:
         raise SystemExit(f"{words[0]} failed:\n{done.stderr.decode()}")
@@ -65,7 +65,7 @@ def free_port() -> int:
 
 @contextmanager
 def _running(command: Sequence[str | Path], *, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdout=stdout, env=_environment(), cwd=ROOT)
+    process = subprocess.Popen(command, stdout=stdout, env=environment(), cwd=ROOT)
     try:
         yield process
     finally:
@@ -79,7 +79,7 @@ def _running(command: Sequence[str | Path], *, stdout: int) -> Iterator[subproce
             process.stdout.close()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This one, without proxies: everything measured here is on loopback."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}  # what is measured is this checkout

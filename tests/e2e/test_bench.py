@@ -16,6 +16,8 @@ ROWS = {
     "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
     "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["docs (", "package descriptions ("],
+    "cells": ["20 cells", "100 cells"],
+    "page": ["100 cells"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
 }
 
@@ -38,7 +40,7 @@ def test_each_script_prints_its_rows(name: str) -> None:
         assert "holds: 4 invariants x 5 scenarios x 4 prompts are judged on 20 agent runs" in lines
     if name == "soak":
         assert "holds: every reply was what its upstream and its client made of it" in lines
-        assert "holds: every exchange is on the tape once, with the end it had (300 of them)" in lines
+        assert "holds: every exchange is on the tape once, with the end it had (300 and 300 of them)" in lines
         assert "holds: no task and no socket is left" in lines
 
 
@@ -50,10 +52,7 @@ def test_every_script_is_tested() -> None:
 def test_an_unknown_name_is_refused() -> None:
     done = bench("matrx")
     assert done.returncode == 2
-    assert (
-        "unknown: matrx; there are startup, matrix, boundary, gateway, explore, explore_corpus, blame, scan, soak"
-        in done.stderr
-    )
+    assert f"unknown: matrx; there are {', '.join(ROWS)}" in done.stderr
 
 
 def test_a_quick_run_is_never_written_into_a_document(tmp_path: Path) -> None:

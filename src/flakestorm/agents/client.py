@@ -14,7 +14,6 @@ import re
 import ssl
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
@@ -22,6 +21,7 @@ from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 import h11
 
 from flakestorm.core.call import Headers, header
+from flakestorm.core.record import Record
 from flakestorm.version import __version__
 
 __all__ = ["ExchangeFailed", "Response", "Talk", "connected", "exchange", "head_of", "target_of"]
@@ -48,8 +48,7 @@ class ExchangeFailed(Exception):
         super().__init__(detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Record, frozen=True):
     """A reply.
 
     Args:

@@ -7,11 +7,14 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from flakestorm.agents.client import ExchangeFailed, exchange
-from flakestorm.agents.process import Program
 from flakestorm.errors import AgentUnreachable, ConfigError
+
+if TYPE_CHECKING:  # few agents are started
+    from flakestorm.agents.process import Program
 
 __all__ = ["READY_LIMIT_S", "address", "free_port", "listening", "until_ready"]
 

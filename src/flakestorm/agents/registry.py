@@ -6,10 +6,10 @@ A kind is imported when an agent of it is made, because an HTTP client costs mor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flakestorm.config.model import Config
 from flakestorm.core.conversation import Conversation
+from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
 from flakestorm.errors import ConfigError
@@ -17,8 +17,7 @@ from flakestorm.errors import ConfigError
 __all__ = ["Factory", "Order", "agents", "make"]
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Record, frozen=True):
     """What an agent is made from.
 
     Args:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote_plus
 
 from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
+from flakestorm.core.record import Record
 from flakestorm.errors import ConfigError
 from flakestorm.mutations.outgoing import Delivery, Outgoing
 
@@ -33,8 +33,7 @@ _LIKE_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*["\[{])')
 _IN_QUERY = ("GET", "DELETE")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record, frozen=True):
     """What is sent to the agent for one input.
 
     Args:

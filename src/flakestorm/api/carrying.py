@@ -23,7 +23,7 @@ from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
-from flakestorm.core.conversation import turns_of
+from flakestorm.core.conversation import prompt_of, turns_of
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.engine.advice import Advice
@@ -343,13 +343,13 @@ def _elsewhere(config: Config) -> bool:
 
 def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
     """The command line that makes this run again: its prompt, with exactly the faults that fired."""
-    golden = work.config.golden_prompts
+    written = work.config.written_prompts
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
     mutation = trial.mutation
     unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()  # as a conversation never is
     if mutation is not None and mutation.number and (mutation.change or unwieldy):
         words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
-    elif trial.prompt < len(golden) and golden[trial.prompt] == trial.text:
+    elif trial.prompt < len(written) and prompt_of(written[trial.prompt]) == trial.text:
         words += ["--prompt", str(trial.prompt)]
     else:
         words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]

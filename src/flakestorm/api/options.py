@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from flakestorm.core.record import Record
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import Event, Listener, Report
 
@@ -15,8 +15,7 @@ def _silent(_: Event) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Record, frozen=True):
     """How a judging command is carried out; None takes what the config says.
 
     Args:
@@ -37,7 +36,7 @@ class Options:
     trials: int | None = None
     concurrency: int | None = None
     min_score: float | None = None
-    tapes: Path = field(default_factory=lambda: Path("reports") / "tapes")
+    tapes: Path = Path("reports", "tapes")
     listener: Listener = _silent
     resume: Path | Report | None = None
     budget: Budget | None = None

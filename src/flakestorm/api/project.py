@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from dataclasses import replace as copied
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from flakestorm.config.load import located
 from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.config.problems import Path as Place
 from flakestorm.contracts.matrix import prepare
+from flakestorm.core.record import Record
 from flakestorm.engine.blamed import BUDGET
 from flakestorm.engine.events import Report
 from flakestorm.engine.plan import BASELINE, Plan, make_plan
@@ -56,8 +56,7 @@ def _injected(text: str) -> Planned:
     return parse_fault(text) if "/" in target and "#" not in target else parse_injection(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Record, frozen=True):
     """A loaded configuration and what can be done with it.
 
     Args:

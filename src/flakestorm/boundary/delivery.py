@@ -4,22 +4,33 @@ aiohttp's own response classes add Date, Server and Content-Type and re-order wh
 the header fields and the chunk framing are written here. Head and first chunk leave in one segment when the chunk is
 already there, and the head leaves alone as soon as it is not: a stream's headers never wait for its first event. A
 reply that is all here needs neither a watch on its first chunk nor an asynchronous generator around its only one.
+
+When a reply breaks in its middle (`CallFailed`, by a fault or by the world), what was emitted still arrives, and the
+connection is cut.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, closing
+from dataclasses import replace
 from http import HTTPStatus
 
 import orjson
 from aiohttp import web
 
-from flakestorm.core.call import Reply, header
+from flakestorm.boundary.patience import Patience
+from flakestorm.core.call import Reply, Tap, header, with_header
+from flakestorm.core.stream import apump, pump
+from flakestorm.errors import CallFailed
 
-__all__ = ["CLOSED", "KEPT", "Delivery", "error_reply", "reset"]
+__all__ = ["CLOSED", "KEPT", "Delivery", "deliver", "error_reply", "relocated", "reset"]
+
+_log = logging.getLogger("flakestorm.boundary")
 
 _FORBIDDEN = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
 
@@ -70,7 +81,7 @@ class Delivery:
         reason = reply.reason or _phrase(reply.status)
         lines = [f"HTTP/1.1 {reply.status} {reason}"]
         for name, value in reply.headers:
-            if name.lower() != "content-length" or self._left is not None:
+            if self._left is not None or len(name) != 14 or name.lower() != "content-length":
                 lines.append(f"{name}: {value}")
         if self._chunked:
             lines.append("Transfer-Encoding: chunked")
@@ -176,3 +187,52 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return "Unknown"
+
+
+async def deliver(request: web.BaseRequest, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
+    """Pump a reply to the client; a break in the middle cuts the connection.
+
+    `patience` is the client's; None for a reply of the gateway's own, in which no time passes.
+    """
+    delivery = Delivery(request, reply)
+    try:
+        if isinstance(reply.body, bytes) and not reply.through:
+            return await delivery.all((reply.body,))
+        if isinstance(reply.body, bytes) and all(isinstance(stage, Tap) for stage in reply.through):
+            with closing(pump(reply, _awake)) as here:
+                return await delivery.all(here)
+        async with aclosing(apump(reply, asyncio.sleep if patience is None else _while_reading(patience))) as chunks:
+            return await delivery.run(chunks)
+    except CallFailed as failure:
+        _log.debug("cut the reply to %s: %s", request.method, failure)
+    except ConnectionError:
+        return CLOSED
+    except Exception:
+        _log.exception("a transducer failed")
+    return delivery.cut()
+
+
+def _while_reading(patience: Patience) -> Callable[[float], Awaitable[None]]:
+    """How time passes in a body: its client had the last bytes just now, and no words can reach it but the body's."""
+    patience.fall_silent()
+
+    async def asleep(seconds: float) -> None:
+        patience.restart()
+        await patience.asleep(seconds)
+
+    return asleep
+
+
+def _awake(_seconds: float) -> None:
+    """How a tap sleeps: not at all."""
+
+
+def relocated(reply: Reply, origin: str, place: str) -> Reply:
+    """Keep a redirect within the same upstream on the gateway. Others stay as they are: the client must see that the
+    host changes, or it would send its credentials along."""
+    location = header(reply.headers, "location") or ""
+    if location.startswith("/") and not location.startswith("//"):
+        return replace(reply, headers=with_header(reply.headers, "Location", place + location))
+    if location == origin or location.startswith((f"{origin}/", f"{origin}?")):
+        return replace(reply, headers=with_header(reply.headers, "Location", place + location[len(origin) :]))
+    return reply

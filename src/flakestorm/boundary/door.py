@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from aiohttp import web
@@ -16,9 +17,16 @@ _log = logging.getLogger("flakestorm.boundary")
 
 
 class Door(web.RequestHandler):
-    """One connection."""
+    """One connection.
 
-    __slots__ = ("_opened",)
+    `peer` is its client's address, None where there is none.
+    """
+
+    __slots__ = ("_opened", "peer")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.peer = transport.get_extra_info("peername")  # asks the operating system each time
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if not hasattr(self, "_opened"):

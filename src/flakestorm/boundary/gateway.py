@@ -14,21 +14,21 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import math
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, closing, suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.web_protocol import RequestHandler
 
-from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
+from flakestorm.boundary.delivery import CLOSED, deliver, error_reply, relocated, reset
 from flakestorm.boundary.door import Doors
+from flakestorm.boundary.incoming import call_of, patience_of, peer_of
 from flakestorm.boundary.inside import Inside, spoken
 from flakestorm.boundary.intercept import Interception
-from flakestorm.boundary.live import Live, LiveBody, end_to_end
+from flakestorm.boundary.live import Live, LiveBody
 from flakestorm.boundary.mcp_door import serve
 from flakestorm.boundary.mcp_servers import MCP_PLACE
 from flakestorm.boundary.mcp_sse import Stream
@@ -38,28 +38,16 @@ from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.route import Lost, Route, locate, within
 from flakestorm.boundary.tunnel import ESTABLISHED, Tunnel
 from flakestorm.boundary.upload import Upload
-from flakestorm.core.call import Call, Reply, Tap, header, with_header
+from flakestorm.core.call import Call, Reply
 from flakestorm.core.choices import entropy_token
-from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Interceptor, adrive
-from flakestorm.core.stream import apump, pump
+from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed, Misuse
 
-__all__ = ["FAILED", "PATIENCE", "Gateway"]
+__all__ = ["FAILED", "Gateway"]
 
 FAILED = "x-flakestorm-failed"
 """Reply header: how the call broke; only on replies of the gateway's own."""
-
-PATIENCE = "x-flakestorm-patience-ms"
-"""Request header, set by the shim: how long the agent's client waits for bytes."""
-
-_SAID = (
-    (PATIENCE, 0.001),
-    ("x-stainless-read-timeout", 1.0),  # SDKs of OpenAI and Anthropic in Python
-    ("x-stainless-timeout", 1.0),  # the same in other languages
-    ("x-server-timeout", 1.0),  # Google's
-)
-"""Request headers in which clients say how long they wait, and what makes seconds of them."""
 
 NO_WEBSOCKETS = "websocket connections are not supported; only HTTP calls can be recorded and broken"
 
@@ -189,11 +177,11 @@ class Gateway:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         target = request.raw_path
         try:
-            inside = self._inside.get(request.protocol)
+            inside = self._inside.get(request.protocol) if self._inside else None
             if inside is not None:
                 route = inside(request.method, target)
             else:
-                route = locate(request.method, target, request.headers.get("Proxy-Authorization"), self._own)
+                route = locate(request.method, target, request.headers.get(hdrs.PROXY_AUTHORIZATION), self._own)
             passage = self._passage(route)
             if route.way == "tunnel":
                 if self.interception is not None and not route.own:
@@ -204,7 +192,7 @@ class Gateway:
             return await self._cross(request, route, passage)
         except Lost as lost:
             extra = (("Proxy-Authenticate", 'Basic realm="flakestorm"'),) if lost.status == 407 else ()
-            return await _deliver(request, error_reply(lost.status, "flakestorm_gateway", lost.message, *extra))
+            return await deliver(request, error_reply(lost.status, "flakestorm_gateway", lost.message, *extra))
 
     def _passage(self, route: Route) -> Passage:
         if route.own:
@@ -220,11 +208,11 @@ class Gateway:
     async def _cross(self, request: web.BaseRequest, route: Route, passage: Passage) -> web.StreamResponse:
         origin = passage.upstreams[route.provider] if route.way == "base" else ""
         path = route.url if not origin or route.url[:1] == "/" else f"/{route.url}"
-        pipeline, patience, live = passage.pipeline, _patience(request, passage.clock), self._live(passage.outward)
-        call = await self._call(request, origin + path, passage, patience, route.way)
+        pipeline, patience, live = passage.pipeline, patience_of(request, passage.clock), self._live(passage.outward)
+        call = await call_of(request, origin + path, passage, patience, route.way)
         if call.method == "POST" and (session := passage.sessions.get(call.url)) is not None:
             session.posted(call.body, call.headers)
-            return await _deliver(request, Reply(202, (("Content-Length", "0"),)))
+            return await deliver(request, Reply(202, (("Content-Length", "0"),)))
         if route.provider.startswith(MCP_PLACE) and call.method == "GET":
             call = replace(call, kind="mcp", name="GET")
         bodies: list[LiveBody | Stream] = []
@@ -232,7 +220,7 @@ class Gateway:
         def place(url: str) -> str:
             return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
 
-        websocket = request.headers.get("Upgrade", "").lower() == "websocket"
+        websocket = request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
         async def send(call: Call) -> Reply:
             if websocket:  # refused in the world's place, so that the tape shows what the agent tried
@@ -257,8 +245,8 @@ class Gateway:
             if isinstance(reply, web.StreamResponse):
                 return reply
             if origin and reply.status in (201, 301, 302, 303, 307, 308):
-                reply = _relocate(reply, origin, f"/r/{passage.token}/p/{route.provider}")
-            return await _deliver(request, reply, patience)
+                reply = relocated(reply, origin, f"/r/{passage.token}/p/{route.provider}")
+            return await deliver(request, reply, patience)
         finally:
             passage.leave(call.method)
             for body in bodies:  # also those that a stage has put aside
@@ -286,28 +274,6 @@ class Gateway:
             message = error.detail or f"the call to {call.url} failed: {error.how}"
             return error_reply(_STATUS[error.how], error.how, message, (FAILED, error.how))
 
-    async def _call(self, request: web.BaseRequest, url: str, passage: Passage, patience: Patience, way: str) -> Call:
-        """The request as a call; its body is read here unless it is being produced while it is sent."""
-        authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
-        body, upload = b"", None
-        if request.body_exists:
-            source = Upload(request)
-            chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
-            if chunked and "json" not in request.headers.get("Content-Type", "").lower():
-                upload = source
-            else:
-                body = await source.whole()
-                patience.restart()
-        return Call(
-            method=request.method,
-            url=url,
-            headers=end_to_end(request.raw_headers, host=authority),
-            body=body,
-            upload=upload,
-            lane=passage.lane(_peer(request), way),
-            patience_s=patience.read_s,
-        )
-
     def _live(self, outward: Outward) -> Live:
         if self._runner is None:
             raise Lost(503, "it is shutting down")
@@ -323,14 +289,14 @@ class Gateway:
         is known to be neither TLS nor HTTP, a failure can only break the connection."""
         tunnel = Tunnel(request, passage.outward, told=told)
         url = route.url.replace("https:", "tcp:", 1) if told else route.url
-        call = Call("CONNECT", url, lane=passage.lane(_peer(request), route.way))
+        call = Call("CONNECT", url, lane=passage.lane(peer_of(request), route.way))
         patience = Patience(passage.clock, known=False)
         try:
             reply = await self._ask(request, passage.pipeline, call, tunnel.send, patience)
             if isinstance(reply, web.StreamResponse):
                 return reply
             if reply.status != 200 or not tunnel.opened:
-                return reset(request) if told else await _deliver(request, reply, patience)
+                return reset(request) if told else await deliver(request, reply, patience)
             async with aclosing(apump(reply, patience.asleep)) as chunks:
                 async for _ in chunks:  # there is no body; reading to its end completes the exchange
                     pass
@@ -346,7 +312,7 @@ class Gateway:
         client, runner = request.transport, self._runner
         if client is None or runner is None or runner.server is None:
             return CLOSED
-        host, pipeline, lane = route.url.partition("://")[2], passage.pipeline, passage.lane(_peer(request))
+        host, pipeline, lane = route.url.partition("://")[2], passage.pipeline, passage.lane(peer_of(request))
         try:
             context = interception.context(host.rpartition(":")[0].strip("[]"))
         except ValueError:
@@ -390,69 +356,3 @@ def _listen(port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or error
         raise Misuse(f"the gateway cannot listen on 127.0.0.1:{port}: {said}; choose another port") from error
-
-
-async def _deliver(request: web.BaseRequest, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
-    """Pump a reply to the client; a break in the middle cuts the connection.
-
-    `patience` is the client's; None for a reply of the gateway's own, in which no time passes.
-    """
-    delivery = Delivery(request, reply)
-    try:
-        if isinstance(reply.body, bytes) and all(isinstance(stage, Tap) for stage in reply.through):
-            with closing(pump(reply, _awake)) as here:
-                return await delivery.all(here)
-        async with aclosing(apump(reply, asyncio.sleep if patience is None else _while_reading(patience))) as chunks:
-            return await delivery.run(chunks)
-    except CallFailed as failure:
-        _log.debug("cut the reply to %s: %s", request.method, failure)
-    except ConnectionError:
-        return CLOSED
-    except Exception:
-        _log.exception("a transducer failed")
-    return delivery.cut()
-
-
-def _while_reading(patience: Patience) -> Callable[[float], Awaitable[None]]:
-    """How time passes in a body: its client had the last bytes just now, and no words can reach it but the body's."""
-    patience.fall_silent()
-
-    async def asleep(seconds: float) -> None:
-        patience.restart()
-        await patience.asleep(seconds)
-
-    return asleep
-
-
-def _awake(_seconds: float) -> None:
-    """How a tap sleeps: not at all."""
-
-
-def _relocate(reply: Reply, origin: str, place: str) -> Reply:
-    """Keep a redirect within the same upstream on the gateway. Others stay as they are: the client must see that the
-    host changes, or it would send its credentials along."""
-    location = header(reply.headers, "location") or ""
-    if location.startswith("/") and not location.startswith("//"):
-        return replace(reply, headers=with_header(reply.headers, "Location", place + location))
-    if location == origin or location.startswith((f"{origin}/", f"{origin}?")):
-        return replace(reply, headers=with_header(reply.headers, "Location", place + location[len(origin) :]))
-    return reply
-
-
-def _patience(request: web.BaseRequest, clock: Clock) -> Patience:
-    """The client's, as far as it says how long it waits."""
-    for name, scale in _SAID:
-        try:
-            read_s = float(request.headers[name]) * scale
-        except (KeyError, ValueError):
-            continue
-        if math.isfinite(read_s) and read_s > 0:
-            patience = Patience(clock, read_s)
-            if name != PATIENCE:  # the shim alone knows how to say a time-out
-                patience.fall_silent()
-            return patience
-    return Patience(clock, known=False)
-
-
-def _peer(request: web.BaseRequest) -> object:
-    return request.transport.get_extra_info("peername") if request.transport is not None else None

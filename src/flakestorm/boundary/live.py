@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from functools import lru_cache
+from typing import Literal, TypedDict
 
 import aiohttp
 from aiohttp.http import HttpProcessingError, RawResponseMessage
@@ -43,11 +44,16 @@ HOP_BY_HOP = frozenset(
 _BUFFER_BYTES = 256 * 1024
 _LINE_BYTES = 256 * 1024
 _LARGE_BODY_BYTES = 512 * 1024  # above this a body is handed over in pieces, so that the loop stays free
+_SHORT = 512  # characters of a name or a URL that are worth keeping in mind
+_NAMES = 1024  # how many names of fields are kept in mind
 _ORIGINS = 256  # how many upstreams are kept in mind
 _FOREVER = aiohttp.ClientTimeout(total=None, sock_connect=None)
 _WITHOUT_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")  # where no Content-Length means none, and not a forgotten one
 _OURS = HOP_BY_HOP | {"accept-encoding"}  # never taken over from the call
 _IDLE_S = 4.0  # shorter than the 5 s after which common servers hang up, so that a pooled connection is rarely stale
+
+_Use = tuple[str, Literal["kept", "host", "connection", "dropped"]]
+_uses: dict[bytes, _Use] = {}
 
 
 def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -> Headers:
@@ -57,24 +63,36 @@ def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -
         raw: as they came over the wire.
         host: what Host is to say; None leaves it as it is.
     """
-    drop: Collection[str] = HOP_BY_HOP
     kept: list[tuple[str, str]] = []
+    named: list[str] = []  # fields that Connection names, before it or after
     for raw_name, raw_value in raw:
+        name, use = _uses.get(raw_name) or _use_of(raw_name)
         try:
-            name, value = raw_name.decode(), raw_value.decode()
+            value = raw_value.decode()
         except UnicodeDecodeError:
-            name, value = _text(raw_name), _text(raw_value)
-        low = name.lower()
-        if low in drop:
-            if low == "connection" and value.lower() not in ("close", "keep-alive"):
-                drop = {*drop, *(word.strip().lower() for word in value.split(","))}
-        elif low == "host" and host is not None:
-            kept.append((name, host))
-        elif not low.startswith("x-flakestorm-"):
+            value = raw_value.decode("latin-1")
+        if use == "kept":
             kept.append((name, value))
-    if drop is not HOP_BY_HOP:  # Connection may name fields that came before it
-        return tuple(field for field in kept if field[0].lower() not in drop)
-    return tuple(kept)
+        elif use == "host":
+            kept.append((name, value if host is None else host))
+        elif use == "connection":
+            named += value.lower().split(",")
+    drop = {word.strip() for word in named} - {"close", "keep-alive"}
+    return tuple(field for field in kept if field[0].lower() not in drop) if drop else tuple(kept)
+
+
+def _use_of(raw: bytes) -> _Use:
+    """A field's name as text, and what becomes of the field; names come again and again."""
+    name = _text(raw)
+    low = name.lower()
+    use: _Use = (name, "kept")
+    if low in ("host", "connection"):
+        use = (name, "host" if low == "host" else "connection")
+    elif low in HOP_BY_HOP or low.startswith("x-flakestorm-"):
+        use = (name, "dropped")
+    if len(_uses) < _NAMES and len(raw) <= _SHORT:
+        _uses[raw] = use
+    return use
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +199,8 @@ class Live:
 
     async def _exchange(self, call: Call) -> Reply:
         """Send a request whose body is here."""
-        origin, target = _split(call.url)
+        url = call.url
+        origin, target = _split(url) if len(url) <= _SHORT else _split.__wrapped__(url)
         known = self._origin(origin)
         request = _spell(call, origin, known.prefix + target, known.lines)
         connection = await self._connector.connect(known.request, [], _FOREVER)
@@ -296,6 +315,7 @@ def _reply(message: RawResponseMessage, body: bytes | LiveBody) -> Reply:
     return Reply(message.code, end_to_end(message.raw_headers), body, (), message.reason or "")
 
 
+@lru_cache(maxsize=1024)
 def _split(url: str) -> tuple[str, str]:
     """A URL's origin, and the request target on it."""
     scheme, _, rest = url.partition("#")[0].partition("://")

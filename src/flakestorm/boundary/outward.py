@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed leaves it out
 
+from msgspec import field
+
 from flakestorm.boundary.trust import Trust, trust_of
+from flakestorm.core.record import Record
 from flakestorm.wire.classify import is_loopback
 
 __all__ = ["Outward", "Proxies", "Proxy", "outward_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Record, frozen=True):
     """A proxy on the way to an upstream.
 
     Args:
@@ -32,8 +33,7 @@ class Proxy:
     authorization: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
+class Proxies(Record, frozen=True):
     """The proxies that were set before the gateway took their place.
 
     Args:
@@ -70,8 +70,7 @@ class Proxies:
         return Proxy(f"{parts.scheme}://{where}", f"Basic {base64.b64encode(said.encode()).decode()}")
 
 
-@dataclass(frozen=True, slots=True)
-class Outward:
+class Outward(Record, frozen=True):
     """What it takes to reach the world.
 
     Args:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 
 __all__ = ["PROVIDERS", "Provider", "Upstreams", "variables"]
@@ -24,8 +24,7 @@ Upstreams = dict[str, str]
 """Provider name to origin, e.g. `{"openai": "https://api.openai.com"}`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Record, frozen=True):
     """One provider.
 
     Args:
@@ -68,8 +67,7 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
+class _Base(Record, frozen=True):
     """A base URL, taken apart: what is replaced, and what is kept."""
 
     origin: str

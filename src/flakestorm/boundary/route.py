@@ -16,15 +16,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
+
+from flakestorm.core.record import Record
 
 __all__ = ["Lost", "Route", "locate", "within"]
 
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?")
 _ABSOLUTE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SHORT = 512  # characters of a request target that are worth keeping in mind
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 
 
@@ -36,8 +38,7 @@ class Lost(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Record, frozen=True):
     """Where a request goes.
 
     Args:
@@ -56,7 +57,7 @@ class Route:
     own: bool = False
 
 
-def locate(method: str, target: str, authorization: str | None, own: Collection[str]) -> Route:
+def locate(method: str, target: str, authorization: str | None, own: frozenset[str]) -> Route:
     """Read a request line.
 
     Args:
@@ -78,6 +79,11 @@ def locate(method: str, target: str, authorization: str | None, own: Collection[
         if authority.lower() in own:
             return locate(method, found["rest"] or "/", None, own)
         return Route(_proxy_token(authorization), "proxy", _url(found["scheme"], authority, found["rest"], own))
+    return _led(target, own) if len(target) <= _SHORT else _led.__wrapped__(target, own)
+
+
+@lru_cache(maxsize=1024)  # an agent calls few addresses, each of them often
+def _led(target: str, own: frozenset[str]) -> Route:
     head, _, query = target.partition("?")
     parts = head.split("/", 6)
     tail = f"?{query}" if query or target.endswith("?") else ""
@@ -113,7 +119,7 @@ def within(token: str, scheme: str, host: str, method: str, target: str) -> Rout
     return Route(token, "proxy", f"{scheme}://{host.removesuffix(_DEFAULT_PORT[scheme])}{target}")
 
 
-def _url(scheme: str, authority: str, rest: str, own: Collection[str]) -> str:
+def _url(scheme: str, authority: str, rest: str, own: frozenset[str]) -> str:
     if scheme.lower() not in ("http", "https") or not _AUTHORITY.fullmatch(authority):
         raise Lost(400, f"{scheme}://{authority} is no http or https upstream")
     if authority.lower() in own:

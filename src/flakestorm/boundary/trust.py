@@ -12,9 +12,10 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from flakestorm.core.record import Record
 
 __all__ = ["VARIABLES", "Trust", "trust_of"]
 
@@ -25,8 +26,7 @@ Node's."""
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Record, frozen=True):
     """The certificate authorities that are accepted beside the system's own.
 
     Args:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from flakestorm.boundary.route import Lost
 
-__all__ = ["MAX_BODY_BYTES", "Upload"]
+__all__ = ["MAX_BODY_BYTES", "Upload", "arrived"]
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """A larger request body is answered with 413."""
@@ -28,7 +28,7 @@ class Upload:
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request, self.seen = request, bytearray()
-        self._asked = request.headers.get("Expect", "").lower() != "100-continue"
+        self._asked = request.headers.get(hdrs.EXPECT, "").lower() != "100-continue"
         self.lost: Lost | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -44,11 +44,6 @@ class Upload:
             Lost: it is too large, or broken.
         """
         content = self._request.content
-        if self._asked and content.is_eof() and content.exception() is None:  # as most are: it came with its head
-            body = content.read_nowait()
-            self._weigh(len(body))
-            self.seen += body
-            return body
         self._weigh(self._request.content_length or 0)
         while await self._next():
             if content.at_eof():
@@ -70,5 +65,24 @@ class Upload:
 
     def _weigh(self, size: int) -> None:
         if size > MAX_BODY_BYTES:
-            self.lost = Lost(413, f"the request body is larger than {MAX_BODY_BYTES // (1024 * 1024)} MiB")
+            self.lost = _too_large()
             raise self.lost
+
+
+def arrived(request: web.BaseRequest) -> bytes | None:
+    """The whole body, where it is here already and nobody waits to be asked for it; else None.
+
+    Raises:
+        Lost: it is too large.
+    """
+    content = request.content
+    if not content.is_eof() or content.exception() is not None or hdrs.EXPECT in request.headers:
+        return None
+    body = content.read_nowait()
+    if len(body) > MAX_BODY_BYTES:
+        raise _too_large()
+    return body
+
+
+def _too_large() -> Lost:
+    return Lost(413, f"the request body is larger than {MAX_BODY_BYTES // (1024 * 1024)} MiB")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.cli.options import FORMATS
@@ -23,6 +24,9 @@ SUFFIX = {
     "otel": ".otlp",
 }  # fmt: skip
 """What a file of this form is called by."""
+
+GIVE_WAY_S = 0.02
+"""How long getting ready for the end waits, so that the runs that begin are on their way first."""
 
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
 
@@ -73,22 +77,27 @@ def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = (
 
 
 def ahead(form: str) -> Listener:
-    """A listener that gets the form ready while the agent is at work, which leaves this process time to spare."""
+    """A listener that gets ready what is shown at the end while the agent is at work, which leaves time to spare."""
     begun: list[Thread] = []
 
     def tell(event: Event) -> None:
-        if isinstance(event, RunStarted) and form == "html" and not begun:
-            begun.append(Thread(target=_prepare_html, name="flakestorm-page", daemon=True))
+        if isinstance(event, RunStarted) and not begun:
+            begun.append(Thread(target=_get_ready, args=(form,), name="flakestorm-forms", daemon=True))
             begun[0].start()
 
     return tell
 
 
-def _prepare_html() -> None:
-    from flakestorm.reports.html import prepare
+def _get_ready(form: str) -> None:
+    sleep(GIVE_WAY_S)
+    with suppress(Exception):  # whoever writes or prints it will hear of it
+        import flakestorm.reports.terminal
+        import flakestorm.tape.reader  # noqa: F401
 
-    with suppress(Exception):  # whoever writes the page will hear of it
-        prepare()
+        if form == "html":
+            from flakestorm.reports.html import prepare
+
+            prepare()
 
 
 def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:

@@ -69,22 +69,19 @@ def carry_out(
         click.echo(estimate(report, store_folder(options, project.config)))
         return 0
     place = place_for(options, project.config, command)
-    with (
-        results_only(),
-        watching(options, progress=progress) as shown,
-        saving(store_folder(options, project.config)) as save,
-    ):
-        earlier = None if resume is None else report_named(resume, options)
-        told = how(
-            options,
-            place,
-            listener=both(both(shown, save), ahead(place.form)),
-            min_score=min_score,
-            resume=earlier,
-            **spending.options(),
-        )
-        report = judge(project, told)
-    return present(report, place, options, save)
+    with saving(store_folder(options, project.config)) as save:
+        with results_only(), watching(options, progress=progress) as shown:
+            earlier = None if resume is None else report_named(resume, options)
+            told = how(
+                options,
+                place,
+                listener=both(both(shown, save), ahead(place.form)),
+                min_score=min_score,
+                resume=earlier,
+                **spending.options(),
+            )
+            report = judge(project, told)
+        return present(report, place, options, save)
 
 
 def how(options: Globals, place: Place, **more: Any) -> api.Options:

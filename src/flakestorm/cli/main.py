@@ -58,8 +58,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-GC_OBJECTS = 50_000
-"""How many more objects there must be before the collector looks at the young ones; Python's own default is 700."""
+GC_THRESHOLDS = (50_000, 20, 50)
+"""How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
+how often it must have done so before it looks at older ones."""
 
 
 class LazyGroup(click.Group):
@@ -106,7 +107,7 @@ def main(args: list[str] | None = None) -> None:
     is a good part of a short command's time, so the collector comes by less often.
     """
     before = gc.get_threshold()
-    gc.set_threshold(GC_OBJECTS, 20, 50)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         sys.exit(_run(args))
     finally:

@@ -13,7 +13,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from flakestorm.cli.forms import SUFFIX, form_of, text, write
 from flakestorm.cli.options import Globals
 from flakestorm.cli.saved import Saving
 from flakestorm.config.model import Config
+from flakestorm.core.record import Record
 from flakestorm.engine.events import Listener, Report
 from flakestorm.reports.trend import Point
 
@@ -33,8 +33,7 @@ ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif", "otel"})
 """The forms that, asked for by `--format` without `-o`, are printed in place of a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record, frozen=True):
     """Where the results of one command go.
 
     Args:
@@ -78,9 +77,9 @@ def place_for(options: Globals, config: Config, command: str) -> Place:
 
 def watching(options: Globals, *, progress: bool = True) -> AbstractContextManager[Listener]:
     """The progress display, while entered: on stderr, and only where somebody watches."""
-    from flakestorm.reports import terminal
+    from flakestorm.reports.progress import Progress
 
-    return terminal.progress(enabled=progress and not options.quiet, color=not options.no_color)
+    return Progress(enabled=progress and not options.quiet, color=not options.no_color)
 
 
 def results_only() -> AbstractContextManager[object]:
@@ -106,6 +105,8 @@ def present(
     from flakestorm.reports.text import one_line
 
     files = list(_write(report, place, history))
+    if saved is not None:
+        saved.close()
     if place.stdout:
         click.echo(text(report, place.form))
     elif options.quiet:

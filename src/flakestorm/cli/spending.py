@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec import field
 
+from flakestorm.core.record import Record
 from flakestorm.engine.budget import Budget, Limits
 from flakestorm.engine.events import Report
 
@@ -22,8 +23,7 @@ _EARLIER = 5
 """How many of the newest saved reports are looked at for what a run costs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Record, frozen=True):
     """What was said about spending.
 
     Args:

@@ -58,7 +58,7 @@ class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def given(self) -> dict[str, Any]:
         """The settings that are not their defaults, by attribute."""
         found = {}
-        for info in fields(type(self)):
+        for info in _fields(type(self)):
             value = getattr(self, info.name)
             if info.required or value != _default(info):
                 found[info.name] = value
@@ -94,9 +94,15 @@ class Key(NamedTuple):
 
 
 @cache
+def _fields(block: type[Strict]) -> tuple[FieldInfo, ...]:
+    """The fields of a block; msgspec reads the annotations anew each time it is asked."""
+    return fields(block)
+
+
+@cache
 def keys_of(block: type[Strict]) -> dict[str, Key]:
     """The keys of a block as they are written, in order."""
-    return {info.encode_name: _key(info) for info in fields(block)}
+    return {info.encode_name: _key(info) for info in _fields(block)}
 
 
 def words(vocabulary: Vocabulary) -> dict[str, Any]:

@@ -9,10 +9,10 @@ is refused after counting, without unfolding it. Only plain data is understood: 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import yaml
+from msgspec import Struct, field
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
@@ -29,8 +29,7 @@ _SCALARS = {_TAG + kind for kind in ("null", "bool", "int", "float", "str", "tim
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's parser where PyYAML was built with it
 
 
-@dataclass(slots=True)
-class Scalar:
+class Scalar(Struct):
     """One value: text, number, truth value or null.
 
     Args:
@@ -47,8 +46,7 @@ class Scalar:
     size: int = 1
 
 
-@dataclass(slots=True)
-class Sequence:
+class Sequence(Struct):
     """A list."""
 
     line: int
@@ -56,8 +54,7 @@ class Sequence:
     size: int = 1
 
 
-@dataclass(slots=True)
-class Mapping:
+class Mapping(Struct):
     """A mapping. Keys are text as written, each with the line it stands on."""
 
     line: int

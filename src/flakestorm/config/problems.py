@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args, get_origin
 
 from msgspec import convert
@@ -11,6 +10,7 @@ from msgspec.json import schema as json_schema
 
 from flakestorm.config.base import Key, Strict, keys_of, members
 from flakestorm.config.marked import Mapping, Node, Scalar, Sequence, unfold
+from flakestorm.core.record import Record
 from flakestorm.core.registry import nearest
 from flakestorm.errors import ConfigError
 
@@ -23,8 +23,7 @@ _Schema: TypeAlias = dict[str, Any]
 _MAX_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record, frozen=True):
     """One thing that is wrong: where, on which line, and what to do about it."""
 
     path: Path

@@ -8,9 +8,11 @@ all runs are in.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from flakestorm.config.model import Severity
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Verdict, inconclusive
 
 __all__ = [
@@ -25,8 +27,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Record, frozen=True):
     """One invariant judged on one run.
 
     Args:
@@ -57,8 +58,7 @@ class Cell:
         return self.scenario, self.prompt, self.trial
 
 
-@dataclass(frozen=True, slots=True)
-class CellRate:
+class CellRate(Record, frozen=True):
     """One cell over its trials.
 
     Args:

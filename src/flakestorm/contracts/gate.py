@@ -8,11 +8,12 @@ fault need not fire every time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from flakestorm.config.model import Severity
 from flakestorm.contracts.cells import Cell, CellRate, rates
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
 from flakestorm.stats.intervals import Rate, Weighed, weighted_rate
 
@@ -31,8 +32,7 @@ __all__ = [
 SEVERITY_WEIGHTS: Mapping[Severity, int] = {"critical": 3, "high": 2, "medium": 1, "low": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreNumbers:
+class ScoreNumbers(Record, frozen=True):
     """A score with the evidence behind it.
 
     Args:
@@ -50,8 +50,7 @@ class ScoreNumbers:
     critical_failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Record, frozen=True):
     """What a gate decided.
 
     Args:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
+
+from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, asked_of_model, built_in
 from flakestorm.contracts.cells import Cell
 from flakestorm.contracts.evidence import plain, quote
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.stats.intervals import wilson
 
@@ -40,8 +42,7 @@ SYSTEM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record, frozen=True):
     """What a judge is asked."""
 
     system: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from flakestorm.core.record import Record
 
 __all__ = ["AgentError", "Answer"]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentError:
+class AgentError(Record, frozen=True):
     """Why the agent gave no usable output.
 
     Args:
@@ -26,8 +26,7 @@ class AgentError:
         return f"{self.kind}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record, frozen=True):
     """The agent's answer to one input.
 
     Args:

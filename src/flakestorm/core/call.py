@@ -1,7 +1,6 @@
 """`Call` and `Reply`: the only two things that cross an agent's boundary.
 
-Both are frozen, by the word of the type checker; an interceptor changes one by making another (`dataclasses.replace`,
-`Reply.pipe`).
+Both are frozen; an interceptor changes one by making another (`dataclasses.replace`, `Reply.pipe`).
 A body is either bytes that are already here, or an opaque source that only a driver can read: the core never touches
 a socket, so the same interceptors serve a blocking `requests` call, an asyncio stream and a replayed tape.
 """
@@ -9,10 +8,11 @@ a socket, so the same interceptors serve a blocking `requests` call, an asyncio 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Generator, Iterable
-from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
 
+from msgspec.structs import astuple, replace
+
+from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
     "with_header",
     "without_headers",
 ]
-
-T = TypeVar("T")
 
 Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order, spelled as they were; names compare case-insensitively."""
@@ -52,8 +50,7 @@ class Pull:
 PULL = Pull()
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(Record, frozen=True):
     """Let this much time pass. Yielded by stages and transducers; a driver decides what passing time means."""
 
     seconds: float
@@ -96,23 +93,7 @@ class Tap:
         self.end(None)
 
 
-def _light(kind: type[T]) -> type[T]:
-    """A frozen dataclass without its guard at run time, which costs more than all else that is done with a field.
-
-    Several of these are made for everything an agent does. That nobody changes one is for the type checker to see.
-    """
-    frozen: Any = kind
-    plain: Any = make_dataclass(kind.__name__, [(each.name, Any, each) for each in fields(frozen)])
-    plain.__init__.__qualname__ = f"{kind.__name__}.__init__"
-    plain.__init__.__annotations__ = frozen.__init__.__annotations__
-    frozen.__init__ = plain.__init__
-    del frozen.__setattr__, frozen.__delattr__
-    return kind
-
-
-@_light
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record, frozen=True):
     """One outbound request of the agent.
 
     Args:
@@ -121,7 +102,7 @@ class Call:
         url: the absolute URL the agent meant to reach, before any redirection to a gateway.
         headers: as the agent sent them.
         body: the request body; empty while `upload` holds a streamed one.
-        upload: a request body that is still being produced, to be read by the driver only.
+        upload: a request body that is still being produced, to be read by the driver only; calls are equal without it.
         kind, name: what kind of thing is called and by what name; set by the classify stage.
         wire: name of the wire protocol that understands the body (`openai_chat`, ...); empty when opaque.
         lane: which concurrent thread of the agent this call belongs to.
@@ -133,13 +114,26 @@ class Call:
     url: str
     headers: Headers = ()
     body: bytes = b""
-    upload: object = field(default=None, compare=False, repr=False)
+    upload: object = None
     kind: Kind = "http"
     name: str = ""
     wire: str = ""
     lane: str = ""
     site: Site | None = None
     patience_s: float | None = None
+
+    def __repr__(self) -> str:
+        said = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "upload")
+        return f"Call({', '.join(said)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        return hash(self._said())
+
+    def _said(self) -> tuple[object, ...]:
+        return astuple(replace(self, upload=None))
 
     def known(self, kind: Kind, name: str, wire: str, site: Site) -> Call:
         """The same call, with what the classify stage found out about it."""
@@ -158,9 +152,7 @@ class Call:
         )
 
 
-@_light
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Record, frozen=True):
     """The answer to a call.
 
     Args:

@@ -8,8 +8,9 @@ looks at them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Self
+
+from flakestorm.core.record import Record
 
 __all__ = ["NOT_ASKED", "Conversation", "Turn", "prompt_of", "turns_of"]
 
@@ -53,8 +54,7 @@ class Conversation(str):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Record, frozen=True):
     """One turn of a run.
 
     Args:

@@ -7,9 +7,9 @@ agent's own doing. They are kept in a tape's header and given back when it is re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from flakestorm.core.record import Record
 from flakestorm.errors import TapeDamaged
 
 __all__ = ["Draws"]
@@ -18,8 +18,7 @@ _SEEDS = 2**63
 _LAST_MS = 253_402_300_799_000  # the end of the year 9999, where datetime ends
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
+class Draws(Record, frozen=True):
     """Where the draws of a run begin.
 
     Args:

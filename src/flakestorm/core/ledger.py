@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
+from flakestorm.core.record import Record
 from flakestorm.core.site import Site
 
 __all__ = ["Canary", "Family", "Firing", "Ledger"]
@@ -17,8 +18,7 @@ __all__ = ["Canary", "Family", "Firing", "Ledger"]
 Family = Literal["tool", "llm", "context", "mcp"]
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(Record, frozen=True):
     """One fault that took effect (or, in `Ledger.masked`, would have).
 
     Args:
@@ -39,8 +39,7 @@ class Firing:
     via: Site | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Canary:
+class Canary(Record, frozen=True):
     """What gives away an agent that does as an injected instruction says.
 
     Args:

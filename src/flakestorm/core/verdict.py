@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from flakestorm.core.record import Record
 
 __all__ = ["Outcome", "Verdict", "failed", "inconclusive", "passed"]
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record, frozen=True):
     """What a check says about one run.
 
     Args:

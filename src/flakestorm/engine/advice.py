@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.evidence import plain
 from flakestorm.contracts.matrix import asks_model, compared_with, faced, measured_by
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Adviser, Embedder
@@ -17,8 +18,7 @@ from flakestorm.errors import ModelFailed
 __all__ = ["Advice"]
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Record, frozen=True):
     """Asks on behalf of invariants.
 
     Args:
@@ -27,7 +27,7 @@ class Advice:
     """
 
     adviser: Adviser | None = None
-    embedders: Mapping[str, Embedder] = field(default_factory=dict)
+    embedders: Mapping[str, Embedder] = {}
 
     async def on(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""

@@ -5,8 +5,9 @@ Field names are those of the `blame` key of the machine-readable form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from flakestorm.core.record import Record
 
 __all__ = ["BUDGET", "BlamedEvent", "BlamedStep", "Blaming", "Conclusion", "Counted", "EventKind", "Jump", "Repair"]
 
@@ -18,8 +19,7 @@ BUDGET = 450
 EventKind = Literal["fault", "tool", "model", "input"]
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Record, frozen=True):
     """How much likelier the failure is with the event as recorded than with it live; with its 95% interval."""
 
     value: float
@@ -27,16 +27,14 @@ class Jump:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Record, frozen=True):
     """So many of so many continuations."""
 
     failed: int
     judged: int
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Record, frozen=True):
     """Something else in the place of the blamed event, and how often the run is right then.
 
     Args:
@@ -52,8 +50,7 @@ class Repair:
     judged: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlamedEvent:
+class BlamedEvent(Record, frozen=True):
     """One event of the recorded run.
 
     Args:
@@ -70,8 +67,7 @@ class BlamedEvent:
     looks_like: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BlamedStep:
+class BlamedStep(Record, frozen=True):
     """A step that is blamed.
 
     Args:
@@ -88,8 +84,7 @@ class BlamedStep:
     repairs: tuple[Repair, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Blaming:
+class Blaming(Record, frozen=True):
     """What was found out about one recorded run.
 
     Args:

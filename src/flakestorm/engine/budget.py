@@ -7,15 +7,14 @@ when a run ends: runs that are under way when the budget is reached are still fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from flakestorm.core.record import Record
 from flakestorm.engine.events import RunResult
 
 __all__ = ["Budget", "Limits"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record, frozen=True):
     """The most a command may spend; None is no limit.
 
     Args:

@@ -8,12 +8,14 @@ CI reads and what a script parses cannot drift apart. Field names are those of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import field
 
 from flakestorm.config.model import Severity
 from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blamed import Blaming
 
@@ -41,8 +43,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Record, frozen=True):
     """A rate with the evidence behind it.
 
     Args:
@@ -61,8 +62,7 @@ class Score:
     critical_failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CellResult:
+class CellResult(Record, frozen=True):
     """One invariant judged on one run.
 
     Args:
@@ -92,8 +92,7 @@ class CellResult:
     also_fails_unmutated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MutationInfo:
+class MutationInfo(Record, frozen=True):
     """How a run's input came about.
 
     Args:
@@ -111,8 +110,7 @@ class MutationInfo:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Record, frozen=True):
     """One run of the agent.
 
     Args:
@@ -159,8 +157,7 @@ class RunResult:
     turns: tuple[Turn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FaultTally:
+class FaultTally(Record, frozen=True):
     """What became of one planned fault, in how many of its scenario's runs.
 
     Args:
@@ -180,8 +177,7 @@ class FaultTally:
     idle: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioInfo:
+class ScenarioInfo(Record, frozen=True):
     """A scenario as planned: its name and each fault in one line, e.g. `tool/search=error:503`.
 
     `tallies` say what became of the faults, in the same order; empty before that is known.
@@ -192,8 +188,7 @@ class ScenarioInfo:
     tallies: tuple[FaultTally, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class InvariantInfo:
+class InvariantInfo(Record, frozen=True):
     """An invariant as configured."""
 
     id: str
@@ -203,8 +198,7 @@ class InvariantInfo:
     when: str = "always"
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseResult:
+class PhaseResult(Record, frozen=True):
     """One phase of `ci`.
 
     Args:
@@ -228,8 +222,7 @@ class PhaseResult:
     page: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultAt:
+class FaultAt(Record, frozen=True):
     """One fault of a finding.
 
     Args:
@@ -242,8 +235,7 @@ class FaultAt:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record, frozen=True):
     """A minimal schedule that makes the agent break a promise: without any one of its faults it keeps it.
 
     Args:
@@ -265,8 +257,7 @@ class Finding:
     also: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageResult:
+class CoverageResult(Record, frozen=True):
     """How much of what could be broken a search has broken.
 
     Args:
@@ -286,8 +277,7 @@ class CoverageResult:
     saved: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Record, frozen=True):
     """Everything a judging command found out.
 
     Args:
@@ -336,8 +326,7 @@ class Report:
     blame: Blaming | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Record, frozen=True):
     """The plan is made: this many runs will follow.
 
     Args:
@@ -351,8 +340,7 @@ class Planned:
     outline: Report | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Record, frozen=True):
     """A run begins."""
 
     run: str
@@ -360,8 +348,7 @@ class RunStarted:
     prompt: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(Record, frozen=True):
     """A run ended; its cells may still change from pass to inconclusive when the whole scenario is known.
 
     A control run, which only explains the failures of others, has no cells.
@@ -371,22 +358,19 @@ class RunFinished:
     cells: tuple[CellResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Record, frozen=True):
     """Something the user should know now."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Progressed:
+class Progressed(Record, frozen=True):
     """How far a search has got, in a few words."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record, frozen=True):
     """The end, with everything."""
 
     report: Report

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from flakestorm.contracts.base import RunView
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.record import Record
 from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
 from flakestorm.tape.model import Exchange
@@ -15,8 +16,7 @@ from flakestorm.tape.model import Exchange
 __all__ = ["Hooks", "Inside", "Within"]
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Record, frozen=True):
     """What the stages within a run may know of it.
 
     Args:

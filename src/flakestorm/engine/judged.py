@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
 from flakestorm.core.answer import AgentError
 from flakestorm.core.call import Call
+from flakestorm.core.record import Record
 from flakestorm.core.site import Site
 from flakestorm.core.verdict import Verdict, inconclusive
 from flakestorm.engine.events import CellResult, RunResult
@@ -26,8 +27,7 @@ CHECK_LIMIT_S = 5.0
 _TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Record, frozen=True):
     """A finished run with its verdicts.
 
     Args:

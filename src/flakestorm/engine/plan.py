@@ -9,11 +9,13 @@ plan is extended by what they show.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
+from flakestorm.core.record import Record
 
 if TYPE_CHECKING:  # most commands mutate nothing
     from flakestorm.mutations.base import Mutation
@@ -24,8 +26,7 @@ BASELINE = Scenario(name="no chaos")
 """The agent's world as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Record, frozen=True):
     """One run to be made.
 
     Args:
@@ -46,8 +47,7 @@ class Trial:
     mutation: Mutation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Record, frozen=True):
     """Everything a judging command is going to do.
 
     Args:

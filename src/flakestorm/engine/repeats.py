@@ -8,8 +8,8 @@ said then.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.events import CellResult
 from flakestorm.stats.flake import Flakes, flake_rate
@@ -21,8 +21,7 @@ MOST_K = 10
 """pass^k is given up to this k."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(Record, frozen=True):
     """What the trials of one report say together.
 
     Args:

@@ -7,8 +7,8 @@ A round is chosen by what had finished before it and by the concurrency alone, n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from flakestorm.core.record import Record
 from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import Trial
 from flakestorm.stats.early import RISK, decided
@@ -20,8 +20,7 @@ FROM_TRIALS = 10
 save, and the rate that is reported would lose more than the runs are worth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record, frozen=True):
     """One scenario and prompt: the runs its cells share.
 
     Args:

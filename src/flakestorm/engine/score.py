@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Literal
+
+from msgspec.structs import asdict, replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, on_tape
@@ -35,6 +36,7 @@ from flakestorm.contracts.gate import (
 from flakestorm.contracts.judging import trusted
 from flakestorm.contracts.matrix import applicable
 from flakestorm.core.ledger import Ledger
+from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome, Verdict, inconclusive
 from flakestorm.engine.accounting import Account, account
 from flakestorm.engine.events import CellResult, InvariantInfo, RunResult, ScenarioInfo, Score
@@ -55,8 +57,7 @@ UNHELD = (
 """Said of an agent that somebody else started, when nothing was seen of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Record, frozen=True):
     """When a command fails.
 
     Args:
@@ -71,8 +72,7 @@ class Gate:
     min_score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Record, frozen=True):
     """What the runs add up to; the fields are those of `Report`."""
 
     verdict: Outcome
@@ -301,7 +301,7 @@ def _unlike(judged: Sequence[Judged]) -> list[str]:
 
 
 def _score(numbers: ScoreNumbers) -> Score:
-    return Score(**{field.name: getattr(numbers, field.name) for field in fields(numbers)})
+    return Score(**asdict(numbers))
 
 
 def _cell(judged: Judged, invariant: Invariant, verdict: Verdict) -> Cell:

@@ -7,12 +7,14 @@ for somebody who had answered.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
 
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import NOT_ASKED, Conversation, Turn
+from flakestorm.core.record import Record
 from flakestorm.engine.ports import Agent, Line, RequestAgent, TalkingAgent
 from flakestorm.errors import Misuse
 
@@ -24,8 +26,7 @@ __all__ = ["Asked", "Asking"]
 Change: TypeAlias = Callable[["Outgoing"], "Outgoing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Record, frozen=True):
     """What came of it.
 
     Args:
@@ -39,8 +40,7 @@ class Asked:
     total_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Record, frozen=True):
     """Asks an agent on one line.
 
     Args:

@@ -46,14 +46,16 @@ could be the first to carry it; where the text then stands in later requests is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import field
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Canary
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError
@@ -92,8 +94,7 @@ def _sessions() -> Sessions:
     return Sessions()
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Record, frozen=True):
     """Where and with what luck a fault acts.
 
     Args:
@@ -118,8 +119,7 @@ class Scene:
     sessions: Sessions = field(default_factory=_sessions)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record, frozen=True):
     """What a fault does to a tool's result.
 
     Args:
@@ -137,8 +137,7 @@ class Change:
     canary: Canary | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Record, frozen=True):
     """What a model is about to be told.
 
     Args:
@@ -150,8 +149,7 @@ class Heard:
     results: Sequence[Result] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record, frozen=True):
     """What a context attack puts into a conversation.
 
     Args:

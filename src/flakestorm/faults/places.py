@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from flakestorm.config.model import ContextAttack
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 
 __all__ = ["Place", "place_of"]
@@ -22,8 +22,7 @@ __all__ = ["Place", "place_of"]
 _STEP = re.compile(r"step_([1-9]\d{0,5})")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record, frozen=True):
     """Where in a run an attack acts: `at` the conversation, the system prompt or the input, and, where it is for one
     model call only, with which of those it is for (from 1)."""
 

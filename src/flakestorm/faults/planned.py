@@ -14,7 +14,6 @@ ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -24,6 +23,7 @@ from flakestorm.config.vocabulary import CONTEXT_ATTACKS
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Family
 from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
@@ -57,8 +57,7 @@ _TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "
 _FAULT = re.compile(r"(?P<mode>[^:,@]+)(?:@(?P<place>[^:,]*))?(?P<settings>[:,].*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Record, frozen=True):
     """A fault as it stands in a schedule.
 
     Args:

@@ -14,10 +14,10 @@ docs/how-to/write-a-fault.md goes through it step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
+from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.errors import Misuse
 
@@ -64,8 +64,7 @@ def fault(family: Family, *, result: Callable[..., Any] | None = None) -> Callab
     return mark
 
 
-@dataclass(frozen=True, slots=True)
-class _Brought:
+class _Brought(Record, frozen=True):
     """A plug-in as a registry wants it: one of its forms."""
 
     point: EntryPoint

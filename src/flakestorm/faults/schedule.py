@@ -7,12 +7,12 @@ one run counted or drew can reach another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flakestorm.config.model import Chaos, ContextAttack, LlmFault, ToolFault
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger
+from flakestorm.core.record import Record
 from flakestorm.faults.planned import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "Schedule", "parse_fault", "parse_injection"]
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Record, frozen=True):
     """Planned faults in config order: of several that hit one call, the first is outermost."""
 
     planned: tuple[Planned, ...] = ()

@@ -24,6 +24,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
@@ -302,7 +303,7 @@ def matcher(planned: Planned) -> Callable[[Call], bool]:
     glob = spec.model if isinstance(spec, LlmFault) else "*" if planned.on_conversations else spec.tool
     kinds = _kinds(planned)
     unnamed = glob == "*" or spec.match_url is not None or site is not None
-    name = re.compile(fnmatch.translate(glob)).match
+    name = _named(glob)
     url = None if spec.match_url is None else url_matches(spec.match_url)
 
     def matches(call: Call) -> bool:
@@ -317,6 +318,12 @@ def matcher(planned: Planned) -> Callable[[Call], bool]:
     return matches
 
 
+@lru_cache(maxsize=256)  # every run of a scenario has the same
+def _named(glob: str) -> Callable[[str], re.Match[str] | None]:
+    """Whether a name is one of those that a glob stands for."""
+    return re.compile(fnmatch.translate(glob)).match
+
+
 def _kinds(planned: Planned) -> tuple[Kind, ...]:
     """The kinds of calls that a fault is for."""
     of_models = isinstance(planned.spec, LlmFault) or planned.on_conversations
@@ -328,7 +335,7 @@ def _listing_matcher(spec: ToolFault, site: Site | None) -> Callable[[Call], boo
 
     Calls of a tool that is named and is none of MCP are taken as well, so that the fault can say why it does nothing.
     """
-    name = re.compile(fnmatch.translate(spec.tool)).match
+    name = _named(spec.tool)
     url = None if spec.match_url is None else url_matches(spec.match_url)
 
     def matches(call: Call) -> bool:
@@ -352,5 +359,5 @@ def result_matcher(planned: Planned) -> Callable[[Site], bool] | None:
     forms: Registry[Any] = result_faults if isinstance(spec, ToolFault) else result_attacks
     if planned.mode not in forms and planned.mode not in forms.names():
         return None
-    name = re.compile(fnmatch.translate(spec.tool)).match
+    name = _named(spec.tool)
     return lambda site: name(site.name) is not None and pinned in (None, site)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flakestorm.core.call import Headers
+from flakestorm.core.record import Record
 
 __all__ = ["BODY_LIMIT_BYTES", "PAUSES_LIMIT_S", "Delivery", "Outgoing"]
 
@@ -13,8 +14,7 @@ COPIES_LIMIT = 50
 PAUSES_LIMIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Record, frozen=True):
     """How a request is put on the wire.
 
     Args:
@@ -41,8 +41,7 @@ class Delivery:
         return self.pause_s * max(self.pieces - 1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Record, frozen=True):
     """One request.
 
     Args:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from flakestorm.core.record import Record
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, ScenarioInfo, Score
 
 __all__ = ["SEVERITY", "Grid", "Mark", "Square", "grid_of", "scale_of", "worst_first"]
@@ -16,8 +16,7 @@ SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 """Rank of each severity, the worst first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Square:
+class Square(Record, frozen=True):
     """One invariant in one scenario, over all its prompts and trials.
 
     Args:
@@ -75,8 +74,7 @@ class Square:
         return any(cell.unsteady for cell in self.cells)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Record, frozen=True):
     """The whole map: one row of squares per scenario, in plan order; columns as in `invariants`."""
 
     invariants: tuple[InvariantInfo, ...]

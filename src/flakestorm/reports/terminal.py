@@ -1,43 +1,32 @@
-"""The same report for people at a terminal, and for logs: a progress bar while it runs, a summary at the end.
+"""The same report for people at a terminal, and for logs: the summary of a command that has ended.
 
 Everything is shown as literal text: control characters are made visible, so no agent can colour, move or title the
-reader's terminal, and nothing is interpreted as markup. Without a terminal there is no colour, no bar and no box that
-the encoding cannot hold. `rich` is imported when a bar is drawn, because commands that draw none should not pay for it.
+reader's terminal, and nothing is interpreted as markup. Without a terminal there is no colour and no box that the
+encoding cannot hold.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from flakestorm.core.ledger import Firing
 from flakestorm.engine.blamed import Blaming
-from flakestorm.engine.events import (
-    CellResult,
-    Event,
-    Finished,
-    Note,
-    Planned,
-    Progressed,
-    Report,
-    RunFinished,
-    RunResult,
-)
+from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
-__all__ = ["Progress", "progress", "summary", "text"]
+__all__ = ["summary", "text"]
 
 SYMBOL = {"pass": "✓", "part": "◐", "fail": "✕", "open": "?", "none": "–"}
 ASCII_SYMBOL = {"pass": "+", "part": "~", "fail": "x", "open": "?", "none": "-"}
@@ -66,11 +55,11 @@ def summary(
     """
     out = sys.stdout if stream is None else stream
     encoding = getattr(out, "encoding", None) or "utf-8"
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if _is_terminal(out) else PLAIN_WIDTH
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if is_terminal(out) else PLAIN_WIDTH
     drawn = text(
         report,
         width=width,
-        color=color and _wants_color(out),
+        color=color and wants_color(out),
         ascii_only=not _can_encode(encoding),
         limit=limit,
         files=files,
@@ -96,22 +85,13 @@ def text(
     else:
         _body(page, report, limit)
     for note in report.notes:
-        first, *more = _note(note)
+        first, *more = note_lines(note)
         page.say("yellow", first)
         for line in more:
-            page.say("yellow", line.lstrip(), indent=_NOTE_INDENT)
+            page.say("yellow", line.lstrip(), indent=NOTE_INDENT)
     for file in files:
         page.command(f"report: {unbroken(str(file))}")
     return page.text()
-
-
-_NOTE_INDENT = 6
-
-
-def _note(text: str) -> list[str]:
-    """The lines of a note: further ones, such as the last words of a program, are indented and so forge nothing."""
-    first, *more = text.splitlines() or [""]
-    return [f"note: {one_line(first, 1000)}", *(" " * _NOTE_INDENT + one_line(line, 400) for line in more[:20])]
 
 
 class _Page(Canvas):
@@ -304,110 +284,6 @@ def _tallies(page: _Page, report: Report) -> None:
             rest = ", ".join(f"{name} in {count}" for name, count in counts.items() if count)
             fault = f"{one_line(scenario.name, 40)}: {one_line(tally.fault, 120)}"
             page.say("bright_black", f"{fault} fired in {tally.fired} of {counted(tally.runs, 'run')}; {rest}")
-
-
-class Progress:
-    """A bar of runs on a terminal; silent elsewhere. A listener of engine events, and a context that takes it down.
-
-    Args:
-        stream: where to draw (standard error, so that output stays clean).
-        enabled: False for no bar and no notes, even on a terminal.
-        color: as for `summary`.
-    """
-
-    def __init__(self, *, stream: TextIO | None = None, enabled: bool = True, color: bool = True) -> None:
-        self._out = sys.stderr if stream is None else stream
-        self._enabled = enabled
-        self._shown = enabled and _is_terminal(self._out)
-        self._color = color and _wants_color(self._out)
-        self._bar: Any = None
-        self._errors = self._hit = 0
-        self._mutated = False
-        self._told = ""
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Note) and self._enabled:
-            self._say("\n".join(_note(event.text)))
-        elif not self._shown:
-            return
-        elif isinstance(event, Planned):
-            self._open(event)
-        elif isinstance(event, Progressed) and self._bar is not None:
-            self._told = one_line(event.text, 100)
-            self._bar.update(0, description=self._counts())
-        elif isinstance(event, RunFinished) and self._bar is not None:
-            self._errors += event.run.error is not None
-            self._hit += bool(event.run.fired)
-            self._mutated = self._mutated or event.run.mutation is not None
-            self._bar.update(0, advance=1, description=self._counts())
-        elif isinstance(event, Finished):
-            self.close()
-
-    def close(self) -> None:
-        """Take the bar down. Nothing happens if there is none."""
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.stop()
-
-    def _open(self, event: Planned) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        self.close()
-        self._errors = self._hit = 0
-        self._bar = Bar(
-            TextColumn(one_line(event.command, 40), markup=False),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-            console=self._console(),
-            transient=True,
-        )
-        self._bar.add_task("", total=event.runs)
-        self._bar.start()
-
-    def _counts(self) -> str:
-        if self._told:
-            return self._told
-        hit = f"{self._hit} hit by chaos" if self._hit or not self._mutated else "mutated"
-        return hit + (f", {self._errors} without an answer" if self._errors else "")
-
-    def _say(self, text: str) -> None:
-        if self._bar is None:
-            encoding = getattr(self._out, "encoding", None) or "utf-8"
-            self._out.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        else:
-            self._bar.console.print(text, markup=False, highlight=False, emoji=False)
-
-    def _console(self) -> Console:
-        from rich.console import Console
-
-        return Console(file=self._out, no_color=not self._color, highlight=False)
-
-
-def progress(*, stream: TextIO | None = None, enabled: bool = True, color: bool = True) -> Progress:
-    """A listener that shows how far a command is; see `Progress`, which can also be taken down early."""
-    return Progress(stream=stream, enabled=enabled, color=color)
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    try:
-        return stream.isatty()
-    except (AttributeError, ValueError):  # not a file, or closed
-        return False
-
-
-def _wants_color(stream: TextIO) -> bool:
-    return _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _can_encode(encoding: str) -> bool:

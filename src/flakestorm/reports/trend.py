@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from flakestorm.core.record import Record
 
 __all__ = ["LAST", "Point", "curve", "line"]
 
@@ -13,8 +14,7 @@ LAST = 20
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record, frozen=True):
     """One `ci`.
 
     Args:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from flakestorm.core.record import Record
 from flakestorm.stats.intervals import wilson
 
 __all__ = ["Flakes", "flake_rate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Flakes:
+class Flakes(Record, frozen=True):
     """How flaky the cells of a run are.
 
     Args:

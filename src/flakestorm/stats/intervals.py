@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from math import sqrt
+
+from flakestorm.core.record import Record
 
 __all__ = ["Z95", "Rate", "Weighed", "weighted_rate", "wilson"]
 
@@ -52,8 +53,7 @@ def _wilson(passed: float, n: float, z: float) -> tuple[float, float]:
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(Record, frozen=True):
     """One judged pass or fail.
 
     Args:
@@ -67,8 +67,7 @@ class Weighed:
     run: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Record, frozen=True):
     """A weighted rate, 0..1, with its 95% interval and the number of equal, independent outcomes it is worth."""
 
     value: float

@@ -8,17 +8,16 @@ runs all pass, without bias, from r runs of which c passed: C(c, k) / C(r, k). T
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import comb, sqrt
 
+from flakestorm.core.record import Record
 from flakestorm.stats.intervals import wilson
 from flakestorm.stats.student import t_quantile
 
 __all__ = ["PassK", "pass_k", "task_pass_k"]
 
 
-@dataclass(frozen=True, slots=True)
-class PassK:
+class PassK(Record, frozen=True):
     """pass^k over tasks.
 
     Args:

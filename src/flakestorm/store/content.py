@@ -48,13 +48,15 @@ class Content:
         target = self.path(digest)
         if target.exists():
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.is_dir():
+            target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{digest}.{os.getpid()}")
         try:
             shutil.copyfile(file, part)
             part.replace(target)
-        finally:
+        except BaseException:
             part.unlink(missing_ok=True)
+            raise
 
     def remove(self, digest: str) -> int:
         """Forget a file; gives its size in bytes, 0 if it was not there.

@@ -7,12 +7,15 @@ cost of a run does not grow with the runs before it. A store that fails costs th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Event as Signal
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
+from flakestorm.core.record import Record
 from flakestorm.engine.events import Event, Finished, Planned, Report, RunFinished
 from flakestorm.errors import Misuse
 
@@ -25,9 +28,11 @@ Encode = Callable[[Report], Mapping[str, Any]]
 BATCH = 500
 """Runs written by one transaction at most, so that other processes get their turn."""
 
+GIVE_WAY_S = 0.05
+"""How long the thread waits before it opens the store, so that the first runs are on their way first."""
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+
+class _Item(Record, frozen=True):
     """Something to write: the outline first, then parts (a run with its cells), then the whole."""
 
     kind: Literal["outline", "part", "whole"]
@@ -41,7 +46,7 @@ class Saving:
         folder: the store's.
         encode: gives the document of a report, with absolute paths of tapes.
 
-    `id` is the saved report's, once the command is finished; `problem` says in words why there is none.
+    `id` is the saved report's, once the command is finished and this closed; `problem` says in words why there is none.
     """
 
     def __init__(self, folder: Path, encode: Encode) -> None:
@@ -52,6 +57,7 @@ class Saving:
         self._outline: Report | None = None
         self._bare: Report | None = None
         self._thread: Thread | None = None
+        self._ending = Signal()
 
     def __enter__(self) -> Saving:
         return self
@@ -74,17 +80,22 @@ class Saving:
         elif isinstance(event, RunFinished):
             self._queue.put(_Item("part", replace(self._bare, runs=(event.run,), cells=event.cells)))
         elif isinstance(event, Finished):
-            self._queue.put(_Item("whole", event.report))
-            self.close()
+            self._queue.put(_Item("whole", event.report))  # written while reports are
+            self._end()
 
     def close(self) -> None:
         """Wait until everything that was handed over is written. More than once does no harm."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._queue.put(None)
+            self._end()
             thread.join()
 
+    def _end(self) -> None:
+        self._queue.put(None)
+        self._ending.set()
+
     def _work(self) -> None:
+        self._ending.wait(GIVE_WAY_S)
         try:
             from flakestorm.store.sqlite import Store  # in this thread, so that the command waits for no import
 

@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import orjson
 
 from flakestorm.core.choices import entropy_seed
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 from flakestorm.store.content import Content, digest_of
 from flakestorm.store.schema import connect, explained
@@ -33,8 +33,7 @@ FILE = "store.sqlite3"
 """The database, in the store's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record, frozen=True):
     """A saved report in one line.
 
     Args:
@@ -60,8 +59,7 @@ class Entry:
         return float(found) if isinstance(found, int | float) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Record, frozen=True):
     """A tape in the store.
 
     Args:
@@ -76,8 +74,7 @@ class Kept:
     original: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record, frozen=True):
     """What `prune` removed."""
 
     reports: tuple[str, ...]
@@ -85,8 +82,7 @@ class Pruned:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Next:
+class _Next(Record, frozen=True):
     """Where the next run and the next cell of a report stand."""
 
     run: int = 0
@@ -163,8 +159,9 @@ class Store:
         digests = _digests(documents)
         at = self._at.get(id_) or _Next(*self.rows(_COUNTS, (id_, id_))[0])
         with self._writing() as db:
-            for document in documents:
+            for document in documents[:1]:  # what the others say of the report is the same
                 self._open(db, id_, document)
+            for document in documents:
                 at = self._add(db, id_, document, digests, at)
         self._at[id_] = at
 
@@ -247,8 +244,10 @@ class Store:
         digests: Mapping[str, str],
         at: _Next,
     ) -> _Next:
+        """Keep a document's runs with their tapes, and its cells; `digests` may be those of other documents too."""
         runs, cells = document["runs"], document["cells"]
-        for path, digest in digests.items():  # under the lock: nobody removes one of them meanwhile
+        tapes = {run["tape"]: digests[run["tape"]] for run in runs if run.get("tape") in digests}
+        for path, digest in tapes.items():  # under the lock: nobody removes one of them meanwhile
             self.content.add(Path(path), digest)
             size = self.content.path(digest).stat().st_size
             db.execute("INSERT OR IGNORE INTO tapes VALUES (?, ?)", (digest, size))

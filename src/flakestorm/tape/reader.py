@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import orjson
 from msgspec import convert
 
 from flakestorm.core.conversation import Conversation, Turn
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.tape.document import document
 from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
@@ -32,8 +33,7 @@ _PATTERNS = 1000  # that a tape may have been recorded with
 _FORMAT = re.compile(r"flakestorm-tape/(\d{1,9})")
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Record, frozen=True):
     """How the run ended.
 
     Args:

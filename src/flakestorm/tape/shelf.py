@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from flakestorm.tape.reader import Tape
+from flakestorm.core.record import Record
 
 __all__ = ["STORE", "Summary", "find", "summary"]
 
@@ -14,8 +13,7 @@ STORE = Path(".flakestorm")
 """The folder of what belongs to no report: tapes, and where a standing gateway is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Record, frozen=True):
     """What a list tells about a tape.
 
     Args:
@@ -49,6 +47,8 @@ def summary(path: Path) -> Summary:
     Raises:
         TapeDamaged: it cannot be read.
     """
+    from flakestorm.tape.reader import Tape  # who asks for the store alone reads none
+
     tape = Tape.open(path)
     exchanges = sum(1 for _ in tape)
     run = tape.header.get("run")

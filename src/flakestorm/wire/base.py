@@ -8,10 +8,12 @@ it came in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from msgspec import field
+
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.record import Record
 from flakestorm.wire.frames import Framer
 
 __all__ = ["Asked", "Edit", "Failure", "Finish", "Said", "ToolCall", "ToolResult", "Turn", "Usage", "Wire"]
@@ -20,8 +22,7 @@ Finish = Literal["length", "stop", "refusal", "content_filter"]
 """The ways in which an answer ends, in words of no provider."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Record, frozen=True):
     """The model asks for a tool.
 
     Args:
@@ -35,8 +36,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Record, frozen=True):
     """A tool's result on its way to the model, inside a later request."""
 
     call_id: str
@@ -44,16 +44,14 @@ class ToolResult:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Record, frozen=True):
     """Tokens the provider counted: `input` is its input_tokens or prompt_tokens, `output` likewise."""
 
     input: int | None = None
     output: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Record, frozen=True):
     """One message of a conversation: its role, its text, and any tool calls or results it carries."""
 
     role: str
@@ -62,8 +60,7 @@ class Turn:
     tool_results: tuple[ToolResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Record, frozen=True):
     """A model request, understood.
 
     Args:
@@ -81,8 +78,7 @@ class Asked:
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Record, frozen=True):
     """A model reply, understood.
 
     Args:
@@ -104,8 +100,7 @@ class Said:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Record, frozen=True):
     """An error a provider answers with, in words every wire knows how to spell.
 
     Args:
@@ -121,8 +116,11 @@ class Failure:
     retry_after_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+def _unheard() -> None:
+    pass
+
+
+class Edit(Record, frozen=True):
     """A change to a reply's meaning; `Wire.edit` spells it for a whole or a streamed reply.
 
     Args:
@@ -145,7 +143,7 @@ class Edit:
     drop_tool_calls: bool = False
     calls: Callable[[ToolCall], ToolCall] | None = None
     finish: Finish | None = None
-    on_change: Callable[[], None] = field(default=lambda: None, repr=False)
+    on_change: Callable[[], None] = _unheard
 
     def ending(self, *, cut: bool) -> Finish | None:
         """How an answer ends of which something was cut, or nothing; None to leave alone how it did."""

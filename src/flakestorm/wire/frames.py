@@ -24,10 +24,8 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
-class Frame(Event):
+class Frame(Event, frozen=True):
     """A frame of a stream that is not made of events: `data` is a part of `raw`, byte for byte."""
-
-    __slots__ = ()
 
     def with_data(self, data: bytes) -> Frame:
         """The same frame saying something else; the separators around it stay as they came."""

@@ -6,19 +6,18 @@ that cannot be of a protocol costs it nothing: neither its import nor a look at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import cast
 
 from flakestorm.core.call import Call
+from flakestorm.core.record import Record
 from flakestorm.wire.base import Wire
 
 __all__ = ["PROTOCOLS", "Protocol", "candidates", "wire_of", "wires"]
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Record, frozen=True):
     """Where a protocol lives.
 
     Args:

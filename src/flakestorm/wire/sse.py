@@ -12,7 +12,8 @@ follows an event opens the next event's `raw`. That is the same under every chun
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from flakestorm.core.record import Record
 
 __all__ = ["DONE", "MAX_EVENT_BYTES", "Event", "Parser", "encode", "events", "looks_like_sse"]
 
@@ -28,8 +29,7 @@ _LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CR, _LF = 13, 10
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Record, frozen=True):
     """One event of a stream.
 
     Args:

@@ -65,11 +65,11 @@ def test_verify_only_is_verify(capsys) -> None:
 
 
 def test_ci_shows_no_progress_and_no_colour(monkeypatch, capsys) -> None:
-    from flakestorm.reports import terminal
+    from flakestorm.reports import progress, terminal
 
     shown = []
-    progress, summary = terminal.progress, terminal.summary
-    monkeypatch.setattr(terminal, "progress", lambda **how: (shown.append(how), progress(**how))[1])
+    bar, summary = progress.Progress, terminal.summary
+    monkeypatch.setattr(progress, "Progress", lambda **how: (shown.append(how), bar(**how))[1])
     monkeypatch.setattr(terminal, "summary", lambda *a, **how: (shown.append(how), summary(*a, **how))[1])
     assert run("run", "--prompt", "0", "--ci") == 0
     assert shown[0] == {"enabled": False, "color": False}

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 from dataclasses import replace
 
 import pytest
 
-from flakestorm.engine.events import FaultTally, Finished, Note, Planned, RunFinished, RunStarted, ScenarioInfo
-from flakestorm.reports.terminal import Progress, progress, summary, text
+from flakestorm.engine.events import FaultTally, ScenarioInfo
+from flakestorm.reports.terminal import summary, text
 from report_samples import empty, hostile, large, sample
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -38,16 +35,6 @@ class Encoded(io.StringIO):
     def write(self, text: str) -> int:
         text.encode(self._encoding)
         return super().write(text)
-
-
-def test_rich_is_not_imported_until_a_bar_is_drawn() -> None:
-    code = (
-        "import sys, flakestorm.reports.terminal as t\n"
-        "from report_samples import sample\n"
-        "t.progress(); t.summary(sample()); sys.exit('rich' in sys.modules)"
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
-    assert subprocess.run([sys.executable, "-c", code], check=False, env=env, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def test_the_summary_of_a_failed_contract() -> None:
@@ -177,47 +164,3 @@ def test_the_default_is_standard_output(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_an_interrupted_report_says_so() -> None:
     assert "interrupted: only what had finished is shown" in text(replace(sample(), interrupted=True))
-
-
-def finished(bar: Progress) -> None:
-    report = sample()
-    bar(Planned("contract run", len(report.runs)))
-    for run in report.runs:
-        bar(RunStarted(run.id, run.scenario, run.prompt))
-        bar(RunFinished(run))
-    bar(Finished(report))
-
-
-def test_the_bar_counts_runs_chaos_and_missing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    stream = Terminal()
-    finished(Progress(stream=stream))
-    assert "8/8" in stream.getvalue()
-    assert "4 hit by chaos, 1 without an answer" in stream.getvalue()
-
-
-def test_no_bar_without_a_terminal_but_notes_are_told() -> None:
-    stream = io.StringIO()
-    bar = progress(stream=stream)
-    finished(bar)
-    bar(Note("the agent \x1b[31m restarted"))
-    assert stream.getvalue() == "note: the agent \\x1b[31m restarted\n"
-
-
-def test_disabled_is_silent() -> None:
-    stream = Terminal()
-    bar = progress(stream=stream, enabled=False)
-    finished(bar)
-    bar(Note("n"))
-    assert stream.getvalue() == ""
-
-
-def test_leaving_the_context_takes_the_bar_down() -> None:
-    stream = Terminal()
-    with Progress(stream=stream, color=False) as bar:
-        bar(Planned("chaos", 3))
-        bar(Note("[bold]hello"))
-    assert "note: [bold]hello" in stream.getvalue()
-    assert stream.getvalue().rstrip().endswith(("\x1b[?25h", "\x1b[2K"))
-    bar.close()

@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import from_document, to_document
+from flakestorm.store.content import Content
 from flakestorm.store.sqlite import ID, Store
 from report_samples import hostile, large, sample
 from store_support import document, saved, with_tapes
@@ -93,6 +95,26 @@ def test_adding_costs_the_same_however_much_is_there(tmp_path) -> None:
             costs.append(steps[0])
         store._db.set_progress_handler(None, 0)
     assert max(costs[-50:]) <= 1.2 * max(costs[10:60])
+
+
+def test_runs_that_are_added_together_cost_no_more_than_one_by_one(tmp_path, monkeypatch) -> None:
+    report, copied = with_tapes(tmp_path / "a"), []
+    monkeypatch.setattr("flakestorm.store.content.Content.add", _noting(copied))
+    outline = replace(report, runs=(), cells=())
+    with Store(tmp_path / "s", write=True) as store:
+        id_ = store.begin(to_document(outline))
+        store.add(id_, [to_document(replace(outline, runs=(run,))) for run in report.runs])
+    assert copied == [Path(run.tape) for run in report.runs]
+
+
+def _noting(copied: list[Path]) -> Callable[[Content, Path, str], None]:
+    real = Content.add
+
+    def add(self: Content, file: Path, digest: str) -> None:
+        copied.append(file)
+        real(self, file, digest)
+
+    return add
 
 
 def test_names_that_mean_a_report(tmp_path) -> None:

@@ -1,0 +1,98 @@
+"""A request of an agent's, as it reached the gateway, read as a `Call`, and how long its client waits."""
+
+from __future__ import annotations
+
+import math
+
+from aiohttp import hdrs, web
+from multidict import istr
+
+from flakestorm.boundary.door import Door
+from flakestorm.boundary.live import end_to_end
+from flakestorm.boundary.passage import Passage
+from flakestorm.boundary.patience import Patience
+from flakestorm.boundary.upload import Upload, arrived
+from flakestorm.core.call import Call
+from flakestorm.core.clock import Clock
+
+__all__ = ["PATIENCE", "call_of", "patience_of", "peer_of"]
+
+PATIENCE = istr("x-flakestorm-patience-ms")
+"""Request header, set by the shim: how long the agent's client waits for bytes."""
+
+_SAID = (
+    (PATIENCE, 0.001),
+    (istr("x-stainless-read-timeout"), 1.0),  # SDKs of OpenAI and Anthropic in Python
+    (istr("x-stainless-timeout"), 1.0),  # the same in other languages
+    (istr("x-server-timeout"), 1.0),  # Google's
+)
+"""Request headers in which clients say how long they wait, and what makes seconds of them."""
+
+
+async def call_of(request: web.BaseRequest, url: str, passage: Passage, patience: Patience, way: str) -> Call:
+    """The request as a call; its body is read here unless it is being produced while it is sent.
+
+    Args:
+        request: as it came.
+        url: where it is to go.
+        passage: whose it is.
+        patience: its client's; starts anew when the body is here.
+        way: which way it came in.
+
+    Raises:
+        Lost: its body cannot be taken.
+    """
+    body, upload = b"", None
+    if request.body_exists:
+        headers = request.headers
+        chunked = headers.get(hdrs.TRANSFER_ENCODING)
+        if (
+            chunked is not None
+            and "chunked" in chunked.lower()
+            and "json" not in headers.get(hdrs.CONTENT_TYPE, "").lower()
+        ):
+            upload = Upload(request)
+        else:
+            here = arrived(request)  # as most are: it came with its head
+            body = await Upload(request).whole() if here is None else here
+            patience.restart()
+    return Call(
+        method=request.method,
+        url=url,
+        headers=end_to_end(request.raw_headers, host=_authority(url)),
+        body=body,
+        upload=upload,
+        lane=passage.lane(peer_of(request), way),
+        patience_s=patience.read_s,
+    )
+
+
+def patience_of(request: web.BaseRequest, clock: Clock) -> Patience:
+    """The client's, as far as it says how long it waits."""
+    headers = request.headers
+    for name, scale in _SAID:
+        said = headers.get(name)
+        if said is None:
+            continue
+        try:
+            read_s = float(said) * scale
+        except ValueError:
+            continue
+        if math.isfinite(read_s) and read_s > 0:
+            patience = Patience(clock, read_s)
+            if name != PATIENCE:  # the shim alone knows how to say a time-out
+                patience.fall_silent()
+            return patience
+    return Patience(clock, known=False)
+
+
+def peer_of(request: web.BaseRequest) -> object:
+    """What stays the same for one connection: its client's address."""
+    door = request.protocol
+    if isinstance(door, Door):
+        return door.peer
+    return request.transport.get_extra_info("peername") if request.transport is not None else None
+
+
+def _authority(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].partition("?")[0]
