@@ -53,8 +53,9 @@ def measure(*, quick: bool) -> list[Outcome]:
             rows,
             [] if quick else claims,
             f"Over {len(seeds)} worlds, given up after {MOST:,} runs; 95% intervals of the median by order statistics, "
-            "and of the ratio of medians by resampling the worlds. A run tells pass or fail, one bit, and what is planted "
-            f"can be chosen in 2^{_bits():.0f} ways: no search can find it in a median of much fewer than {_bits():.0f} runs.",
+            "and of the ratio of medians by resampling the worlds. A run tells pass or fail, one bit, and what is "
+            f"planted can be chosen in 2^{_bits():.0f} ways, so no search at all can have a median of much less than "
+            f"{_bits():.0f} runs.",
         )
     ]
 

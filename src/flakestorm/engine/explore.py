@@ -236,6 +236,7 @@ class Search:
             places = {atom.site for atom in known.schedule}
             same = frozenset(atom for atom in fired if atom.site in places)
             if known.failure == failure and len(places) > 2 and len(same) == len(places):
+                self.ground.avoid(known.schedule)
                 self.ground.avoid(same)
                 return True
         return False

@@ -86,6 +86,9 @@ class Ground:
     idle: int = 0  # atoms that cannot take effect
     guilty: int = 0  # atoms that make a run fail by themselves
     bad: list[int] = field(default_factory=list)  # minimal sets that make a run fail
+    walls: dict[frozenset[Site], dict[Site, int]] = field(
+        default_factory=dict
+    )  # atoms one of which at each call does so
     cuts: dict[int, set[Site]] = field(default_factory=dict)  # the calls that are not made any more after an atom
     openers: dict[Site, int] = field(default_factory=dict)  # atoms after which a call is made that else is not
     delays: int = 0  # atoms that only change the order in which things happen
@@ -177,11 +180,16 @@ class Ground:
             self.tried |= found  # none of them does so by itself
 
     def avoid(self, atoms: Iterable[Atom]) -> None:
-        """Nothing that holds all of these is tried again; of less than all this says nothing."""
-        self.bad.append(self.mask(atoms))
+        """Nothing that holds all of these is tried again, nor what differs from it only in modes that were avoided here
+        before; of less than all this says nothing."""
+        listed = list(atoms)
+        wall = self.walls.setdefault(frozenset(atom.site for atom in listed), {})
+        for atom in listed:
+            wall[atom.site] = wall.get(atom.site, 0) | self.mask([atom])
 
     def acquit(self, schedules: Iterable[Iterable[Atom]]) -> None:
         """These were taken for such faults, and it was chance."""
+        self.walls.clear()
         cleared = {self.mask(atoms) for atoms in schedules}
         self.bad = [mask for mask in self.bad if mask not in cleared]
         self.guilty = 0
@@ -190,7 +198,9 @@ class Ground:
 
     def forbidden(self, mask: int) -> bool:
         """Whether this holds faults that are known to make a run fail."""
-        return bool(mask & self.guilty) or any(bad & mask == bad for bad in self.bad)
+        if mask & self.guilty or any(bad & mask == bad for bad in self.bad):
+            return True
+        return any(all(mask & modes for modes in wall.values()) for wall in self.walls.values())
 
     def rule_out(self, i: int, j: int) -> None:
         """These two cannot both take effect."""

@@ -145,8 +145,7 @@ class Packer:
         options = [i for i in bits(ground.here[site] & among) if not ground.cuts.get(i)]
         ground.draw.shuffle(options)
         for i in options:
-            mine = 1 << i
-            if any(bad & mine and bad & (chosen | mine) == bad for bad in ground.bad):
+            if ground.forbidden(chosen | 1 << i):
                 continue
             left = ground.left(i)
             pairs = left & chosen

@@ -61,3 +61,13 @@ def test_what_was_chance_is_tried_again() -> None:
     assert not made.forbidden(made.mask(atoms("a#1=error")))
     assert made.forbidden(made.mask(atoms("b#1=error")))
     assert Packer(made).pack() == atoms("a#1=error")
+
+
+def test_what_differs_only_in_modes_that_were_avoided_is_avoided() -> None:
+    made = ground("a#1", "b#1", "c#1", faults=("error", "timeout", "empty"))
+    made.avoid(atoms("a#1=error", "b#1=error", "c#1=error"))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=error")))
+    made.avoid(atoms("a#1=timeout", "b#1=timeout", "c#1=error"))
+    assert made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=error")))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=empty")))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout")))
