@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from flakestorm.api.carrying import (
     Work,
@@ -17,16 +16,15 @@ from flakestorm.api.carrying import (
     seed_of,
 )
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, cells_of, command_line
+from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.matrix import prepare, wants_model
+from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices
 from flakestorm.core.verdict import Outcome
-from flakestorm.engine.atoms import Ask, Asking, Atom, planned_of
+from flakestorm.engine.atoms import Ask, Asking
 from flakestorm.engine.atoms import Outcome as Showed
 from flakestorm.engine.events import (
     CoverageResult,
-    FaultAt,
     Finding,
     Finished,
     InvariantInfo,
@@ -34,7 +32,6 @@ from flakestorm.engine.events import (
     Planned,
     Progressed,
     Report,
-    RunResult,
     ScenarioInfo,
 )
 from flakestorm.engine.explore import Found, Search
@@ -42,7 +39,7 @@ from flakestorm.engine.ground import Coverage
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.runner import Judged
-from flakestorm.errors import AgentUnreachable, Misuse
+from flakestorm.errors import AgentUnreachable
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.version import __version__
@@ -199,7 +196,7 @@ class _Expedition:
         said = {str(i.id): (i, verdict) for i, verdict in judged.verdicts}
         invariant, verdict = said[found.failure.invariant]
         return Finding(
-            schedule=tuple(_at(atom) for atom in found.schedule),
+            schedule=tuple(at(atom) for atom in found.schedule),
             invariant=found.failure.invariant,
             severity=invariant.severity,
             reason=verdict.reason,
@@ -286,7 +283,7 @@ def explore(
     earlier = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if earlier is None else earlier.seed)
     if earlier is not None:
-        _same(earlier, work, seed)
+        same_search(earlier, "explore", work, seed)
     golden = config.golden_prompts
     chosen = range(len(golden)) if prompts is None else prompts
     judges = tuple(i for i in invariants if not i.probes)
@@ -304,7 +301,7 @@ def explore(
         interrupted = False
         with interruptible() as signals:
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
-                prober = Prober(work, runner, options.listener, world, earlier=_runs_of(earlier, judges))
+                prober = Prober(work, runner, options.listener, world, earlier=runs_of(earlier, judges))
                 try:
                     await hunt.go(prober)
                 except asyncio.CancelledError:
@@ -316,28 +313,3 @@ def explore(
         return report
 
     return in_a_loop(search)
-
-
-def _at(atom: Atom) -> FaultAt:
-    planned = planned_of(atom)
-    return FaultAt(planned.target, planned.mode, planned.fault)
-
-
-def _same(earlier: Report, work: Work, seed: int) -> None:
-    if earlier.command != "explore":
-        raise Misuse(f"the report to resume is of `{earlier.command}`, not of `explore`")
-    if earlier.seed != seed:
-        raise Misuse(f"the report to resume was made with seed {earlier.seed}; resume it with that seed or none")
-    if earlier.agent != in_words(work.config):
-        raise Misuse("the report to resume was made with another agent; run the command without --resume")
-
-
-def _runs_of(earlier: Report | None, judges: Sequence[Invariant]) -> dict[tuple[int, str, str], list[RunResult]]:
-    """The runs that need not be made again; none where a model would have to be asked again."""
-    found: dict[tuple[int, str, str], list[RunResult]] = {}
-    if earlier is None or any(wants_model(invariant) for invariant in judges):
-        return found
-    for run in earlier.runs:
-        if Path(run.tape).is_file() and not (run.error or "").startswith("unreachable"):
-            found.setdefault((run.prompt, run.input, run.scenario), []).append(run)
-    return found

@@ -8,18 +8,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flakestorm.api.carrying import Work
+from flakestorm.api.carrying import Work, in_words
 from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.contracts.matrix import wants_model
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
-from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult
+from flakestorm.engine.events import CellResult, FaultAt, Listener, Report, RunFinished, RunResult
 from flakestorm.engine.plan import BASELINE, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.resume import view_of
 from flakestorm.engine.runner import Judged, Runner, baselines_of, judged
+from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 
-__all__ = ["INJECTED", "Prober", "command_line", "kind_of"]
+__all__ = ["INJECTED", "Prober", "at", "command_line", "kind_of", "runs_of", "same_search"]
 
 INJECTED = "injected"
 """What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
@@ -188,3 +190,34 @@ def command_line(work: Work, prompt: int, text: str | None, atoms: Iterable[Atom
 
 def _numbered(run: str) -> bool:
     return run.rpartition("-")[2].isdigit()
+
+
+def at(atom: Atom) -> FaultAt:
+    """A fault as a report tells it."""
+    planned = planned_of(atom)
+    return FaultAt(planned.target, planned.mode, planned.fault)
+
+
+def same_search(earlier: Report, command: str, work: Work, seed: int) -> None:
+    """Make sure that a report to resume is of the same command, agent and seed.
+
+    Raises:
+        Misuse: it is not; the message says what differs.
+    """
+    if earlier.command != command:
+        raise Misuse(f"the report to resume is of `{earlier.command}`, not of `{command}`")
+    if earlier.seed != seed:
+        raise Misuse(f"the report to resume was made with seed {earlier.seed}; resume it with that seed or none")
+    if earlier.agent != in_words(work.config):
+        raise Misuse("the report to resume was made with another agent; run the command without --resume")
+
+
+def runs_of(earlier: Report | None, judges: Sequence[Invariant]) -> dict[tuple[int, str, str], list[RunResult]]:
+    """The runs that need not be made again, by prompt, input and schedule; none where a model would be asked again."""
+    found: dict[tuple[int, str, str], list[RunResult]] = {}
+    if earlier is None or any(wants_model(invariant) for invariant in judges):
+        return found
+    for run in earlier.runs:
+        if Path(run.tape).is_file() and not (run.error or "").startswith("unreachable"):
+            found.setdefault((run.prompt, run.input, run.scenario), []).append(run)
+    return found

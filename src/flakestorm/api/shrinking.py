@@ -10,22 +10,34 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, in_words, report_in, runner_of, seed_of
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, command_line
+from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices, Draw
 from flakestorm.core.site import Site
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome
-from flakestorm.engine.events import Note, Planned, Progressed, RunResult
+from flakestorm.engine.events import (
+    CellResult,
+    Finding,
+    Finished,
+    InvariantInfo,
+    Note,
+    Planned,
+    Progressed,
+    Report,
+    RunResult,
+    ScenarioInfo,
+)
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.shrink import reduce, shorten, smaller, weaken
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.faults.planned import parse_fault
+from flakestorm.version import __version__
 
 __all__ = ["Case", "Shrunk", "case_of_line", "case_of_run", "case_of_tape", "session_of", "shrink"]
 
@@ -63,6 +75,7 @@ class Shrunk:
         runs: how many runs that took.
         interrupted: whether it may not be the smallest, because somebody pressed Ctrl-C or the runs were used up.
         why: what a reader must know.
+        report: all of it, as other commands report; it can be resumed.
     """
 
     case: Case | None
@@ -73,6 +86,7 @@ class Shrunk:
     runs: int = 0
     interrupted: bool = False
     why: str = ""
+    report: Report | None = None
 
 
 def case_of_line(line: str, *, golden: Sequence[str], invariant: str = "", seed: int | None = None) -> Case:
@@ -154,23 +168,33 @@ def shrink(
     """
     config = work.config
     prepare(invariants)
-    seed = seed_of(config, options, case.seed)
     text = config.golden_prompts[case.prompt] if case.prompt is not None else case.text or ""
     judges = tuple(i.probing([]) for i in invariants if text in i.probes) or tuple(
         i for i in invariants if not i.probes
     )
+    earlier = None if options.resume is None else report_in(options.resume)
+    seed = seed_of(config, options, case.seed if earlier is None else earlier.seed)
+    if earlier is not None:
+        same_search(earlier, "shrink", work, seed)
     world, asker = LocalWorld(options.tapes), Asker()
+    began_s, started_at = world.monotonic(), world.now()
     best: list[tuple[Outcome, Failure]] = []
     draw = Choices(seed).stream("shrink")
     steps = _steps(asker, case, repertoire, draw, text, best, may_shorten=shorter or case.prompt is None)
     quiet = replace(options, listener=lambda _: None)
-    options.listener(Planned("shrink", budget))
+
+    def reported(shrunk: Shrunk, prober: Prober | None) -> Report:
+        took_ms = round((world.monotonic() - began_s) * 1000, 1)
+        return _report(work, shrunk, prober, judges, seed=seed, started_at=started_at, took_ms=took_ms)
+
+    nothing_yet = Shrunk(None, interrupted=True, why="interrupted")
+    options.listener(Planned("shrink", budget, reported(nothing_yet, None)))
 
     async def work_it() -> Shrunk:
         stopped, why = False, ""
         with interruptible() as signals:
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
-                prober = Prober(work, runner, options.listener, world)
+                prober = Prober(work, runner, options.listener, world, earlier=runs_of(earlier, judges))
                 try:
                     await runner.agent.start()
                     asks = next(steps)
@@ -186,7 +210,10 @@ def shrink(
                         raise
                     stopped, why = True, "interrupted"
         options.listener(Note(why)) if why else None
-        return _shrunk(work, case, best, prober, seed, stopped, why)
+        shrunk = _shrunk(work, case, best, prober, seed, stopped, why)
+        report = reported(shrunk, prober)
+        options.listener(Finished(report))
+        return replace(shrunk, report=report)
 
     return in_a_loop(work_it)
 
@@ -252,6 +279,55 @@ def _shrunk(
     smallest = Case(frozenset(order), prompt, text, failure.invariant, seed)
     line = command_line(work, prompt or 0, text, order, seed)
     return Shrunk(smallest, line, failure.invariant, reason, judged.run, runs, stopped, why)
+
+
+def _report(
+    work: Work,
+    shrunk: Shrunk,
+    prober: Prober | None,
+    judges: Sequence[Invariant],
+    *,
+    seed: int,
+    started_at: str,
+    took_ms: float,
+) -> Report:
+    """What became of the case, and every run that was made."""
+    done = [] if prober is None else prober.done
+    by_id, case, run = {judged.run.id: judged for judged in done}, shrunk.case, shrunk.run
+    by_hand = shrunk.why == "interrupted"
+    findings: tuple[Finding, ...] = ()
+    cells: tuple[CellResult, ...] = ()
+    if case is None or run is None:
+        headline = f"nothing was made smaller: {shrunk.why}"
+    else:
+        severity = next(i.severity for i in judges if str(i.id) == shrunk.invariant)
+        schedule = tuple(at(atom) for atom in sorted(case.atoms))
+        findings = (Finding(schedule, shrunk.invariant, severity, shrunk.reason, run.prompt, run.id, shrunk.line),)
+        cells = cells_of(by_id[run.id])
+        faults = " and ".join(f"{fault.site}={fault.fault}" for fault in schedule) or "no fault at all"
+        headline = f"{faults} breaks {shrunk.invariant}"
+        headline = f"{shrunk.why}; so far: {headline}" if shrunk.interrupted else headline
+    return Report(
+        command="shrink",
+        verdict="fail" if findings else "inconclusive",
+        exit_code=130 if by_hand else 1 if findings else 3,
+        headline=headline,
+        seed=seed,
+        started_at=started_at,
+        duration_ms=took_ms,
+        scores={},
+        cells=cells,
+        runs=tuple(judged.run for judged in sorted(done, key=lambda judged: (len(judged.run.id), judged.run.id))),
+        scenarios=tuple(ScenarioInfo(name, tuple(name.split("; "))) for name in {cell.scenario for cell in cells}),
+        invariants=tuple(InvariantInfo(str(i.id), i.type, i.severity, i.description or "", i.when) for i in judges),
+        prompts=tuple(work.config.golden_prompts),
+        interrupted=by_hand,
+        stopped=shrunk.why if shrunk.interrupted and not by_hand else "",
+        config=str(work.path),
+        agent=in_words(work.config),
+        version=__version__,
+        findings=findings,
+    )
 
 
 def session_of(shrunk: Shrunk, *, contract: str) -> dict[str, object]:

@@ -93,8 +93,8 @@ def reduce(
                 cleared.add(suspected if outcome.judged else outcome.fired)
             suspected = shown.fired
             continue
-        bare = fill is None or (len(part) <= 2 and cleared.few(suspected))
-        filled = part if bare else fill(part, (whole | shown.fired) - part)
+        nearly = len(part) <= 2 and cleared.few(suspected)
+        filled = part if fill is None or nearly else fill(part, (whole | shown.fired) - part)
         (outcome,) = yield from asker.ask([filled], failure)
         if filled != part and not (part <= outcome.fired and (outcome.passed or outcome.shows(failure))):
             filled = part  # it got in the way
@@ -119,8 +119,8 @@ def _half(atoms: Atoms, cleared: Cleared, draw: Draw) -> Atoms | None:
     listed, found, off = sorted(atoms), None, 2.0 * total
     for n in range(HALVES):
         if n % 2 and len(both) < FEW:  # of few, some
-            chosen = draw.sample([*map(frozenset, zip(alone)), *both], (len(alone) + len(both)) // 2)
-            part = frozenset().union(*chosen)
+            suspects = [*(frozenset({atom}) for atom in alone), *both]
+            part = frozenset(atom for each in draw.sample(suspects, len(suspects) // 2) for atom in each)
         else:
             keep = (0.3, 0.5, 0.6, 0.7, 0.8)[n // 2 % 5]
             part = frozenset(atom for atom in listed if draw.random() < keep)
