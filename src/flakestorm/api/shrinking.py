@@ -17,6 +17,7 @@ from flakestorm.config.model import Invariant
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices, Draw
 from flakestorm.core.site import Site
+from flakestorm.engine import events
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome
 from flakestorm.engine.events import (
@@ -25,7 +26,6 @@ from flakestorm.engine.events import (
     Finished,
     InvariantInfo,
     Note,
-    Planned,
     Progressed,
     Report,
     RunResult,
@@ -36,7 +36,7 @@ from flakestorm.engine.shrink import reduce, shorten, smaller, weaken
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
-from flakestorm.faults.planned import parse_fault
+from flakestorm.faults.planned import TRIGGERS, Planned, parse_fault
 from flakestorm.version import __version__
 
 __all__ = ["Case", "Shrunk", "case_of_line", "case_of_run", "case_of_tape", "session_of", "shrink"]
@@ -118,7 +118,7 @@ def case_of_run(run: RunResult, *, golden: Sequence[str], invariant: str, seed: 
 
 
 def case_of_tape(path: Path, *, golden: Sequence[str]) -> Case:
-    """The case that a tape holds: its input, and the faults that fired, with their modes' own settings.
+    """The case that a tape holds: its input, and the faults that fired, each at the call it hit, with its settings.
 
     Raises:
         Misuse: it cannot be read.
@@ -126,12 +126,28 @@ def case_of_tape(path: Path, *, golden: Sequence[str]) -> Case:
     from flakestorm.tape.reader import Tape
 
     tape = Tape.open(path)
-    fired = dict.fromkeys((f.site, f.mode) for x in tape.exchanges() for f in x.faults)
+    planned = tape.header.get("faults")
+    lines = [str(line) for line in planned] if isinstance(planned, list) else []
+    fired = dict.fromkeys(
+        (f.site, _settings(lines[f.fault], f.site) if 0 <= f.fault < len(lines) else f.mode)
+        for x in tape.exchanges()
+        for f in x.faults
+    )
     text = str(tape.header.get("original", tape.header.get("input", "")))
     prompt = list(golden).index(text) if text in golden else None
     seed = tape.header.get("seed")
-    atoms = frozenset(Atom(site, mode) for site, mode in fired)
+    atoms = frozenset(Atom(site, fault) for site, fault in fired)
     return Case(atoms, prompt, None if prompt is not None else text, "", seed if isinstance(seed, int) else None)
+
+
+def _settings(line: str, site: Site) -> str:
+    """What a fault of a schedule does, without when and where it was to do so."""
+    from msgspec.structs import replace as with_
+
+    planned = parse_fault(line)
+    plain = parse_fault(f"{site}={planned.mode}").spec
+    spec = with_(planned.spec, **{name: getattr(plain, name) for name in TRIGGERS if hasattr(plain, name)})
+    return Planned(0, planned.family, spec).fault
 
 
 def _atom(line: str) -> Atom:
@@ -188,7 +204,7 @@ def shrink(
         return _report(work, shrunk, prober, judges, seed=seed, started_at=started_at, took_ms=took_ms)
 
     nothing_yet = Shrunk(None, interrupted=True, why="interrupted")
-    options.listener(Planned("shrink", budget, reported(nothing_yet, None)))
+    options.listener(events.Planned("shrink", budget, reported(nothing_yet, None)))
 
     async def work_it() -> Shrunk:
         stopped, why = False, ""

@@ -60,3 +60,36 @@ def test_chance_does_not_lead_the_shrinker_astray() -> None:
         best: list[tuple[Outcome, Failure]] = []
         drive(_steps(Asker(), case, modes, random.Random(seed), "x", best, may_shorten=False), moody)
         assert best[-1][0].fired == planted
+
+
+def test_a_case_on_a_tape_keeps_the_settings_of_its_faults(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        path = project(tmp_path, ENTRY, up)
+        fault = "{tool: search, mode: error, error_code: 500, message: 'no, not now', times: 2}"
+        path.write_text(f"{path.read_text()}\nchaos:\n  tool_faults: [{fault}]\n")
+        work = api.load(path)
+        run = work.chaos(None, api.Options(tapes=tmp_path / "a")).runs[0]
+        case = case_of_tape(Path(run.tape), golden=ENTRY.prompts)
+        (fault,) = case.atoms
+        assert (str(fault.site), fault.fault) == ("tool/search#1", "error:500,message=no%2C not now")
+        smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
+    assert smallest.case is not None
+
+
+def test_a_case_that_is_resumed_makes_no_run_twice(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up))
+        case = case_of_line(
+            "flakestorm run --inject tool/search#1=empty --inject tool/pay#1=error", golden=ENTRY.prompts
+        )
+        part = work.shrink(case, api.Options(tapes=tmp_path / "a"), budget=2)
+        assert part.report is not None
+        assert part.report.stopped
+        whole = work.shrink(case, api.Options(tapes=tmp_path / "b", resume=part.report))
+        assert whole.report is not None
+        assert len(list((tmp_path / "b").iterdir())) == whole.runs - len(part.report.runs)
+        fresh = work.shrink(case, api.Options(tapes=tmp_path / "c"))
+        assert (whole.case, whole.line) == (fresh.case, fresh.line)
+        assert [finding.invariant for finding in whole.report.findings] == [whole.invariant]
+        with pytest.raises(Misuse, match="not of `shrink`"):
+            work.shrink(case, api.Options(resume=replace(part.report, command="explore")))
