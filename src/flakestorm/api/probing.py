@@ -11,6 +11,7 @@ from pathlib import Path
 from flakestorm.api.carrying import Work, in_words
 from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.contracts.matrix import wants_model
+from flakestorm.core.conversation import turns_of
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
 from flakestorm.engine.events import CellResult, FaultAt, Listener, Report, RunFinished, RunResult
@@ -175,12 +176,15 @@ def command_line(work: Work, prompt: int, text: str | None, atoms: Iterable[Atom
     Args:
         work: the project.
         prompt: the index of the golden prompt.
-        text: the input, where it is no golden prompt.
+        text: the input, where it is no golden prompt; of a conversation, each turn is told.
         atoms: the faults.
         seed: of the run; named where the config does not say it.
     """
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
-    words += ["--prompt", str(prompt)] if text is None else ["--input", text]
+    if text is None:
+        words += ["--prompt", str(prompt)]
+    else:
+        words += [word for turn in turns_of(text) for word in ("--input", turn)]
     if work.config.advanced.seed != seed:
         words += ["--seed", str(seed)]
     for atom in atoms:

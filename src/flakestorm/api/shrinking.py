@@ -16,6 +16,7 @@ from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices, Draw
+from flakestorm.core.conversation import prompt_of
 from flakestorm.core.site import Site
 from flakestorm.engine import events
 from flakestorm.engine.asking import Asker
@@ -97,16 +98,17 @@ def case_of_line(line: str, *, golden: Sequence[str], invariant: str = "", seed:
     """
     words, atoms = shlex.split(line), set[Atom]()
     prompt: int | None = None
-    text: str | None = None
+    turns: list[str] = []
     for name, value in pairwise(words):
         if name == "--inject":
             atoms.add(_atom(value))
         elif name == "--prompt":
             prompt = int(value)
         elif name == "--input":
-            text = value
+            turns.append(value)
         elif name == "--seed":
             seed = int(value)
+    text = prompt_of(turns) if turns else None
     if text is not None and text in golden:
         prompt, text = list(golden).index(text), None
     return Case(frozenset(atoms), 0 if prompt is None and text is None else prompt, text, invariant, seed)
@@ -133,7 +135,9 @@ def case_of_tape(path: Path, *, golden: Sequence[str]) -> Case:
         for x in tape.exchanges()
         for f in x.faults
     )
-    text = str(tape.header.get("original", tape.header.get("input", "")))
+    text, turns = str(tape.header.get("original", tape.header.get("input", ""))), tape.header.get("turns")
+    if isinstance(turns, list) and turns and "original" not in tape.header:
+        text = prompt_of([str(turn) for turn in turns])
     prompt = list(golden).index(text) if text in golden else None
     seed = tape.header.get("seed")
     atoms = frozenset(Atom(site, fault) for site, fault in fired)
@@ -375,7 +379,7 @@ def session_of(shrunk: Shrunk, *, contract: str) -> dict[str, object]:
         "id": f"shrunk-{run.id}",
         "name": f"{shrunk.invariant} is broken",
         "source": "flakestorm shrink",
-        "input": run.input,
+        "input": [turn.input for turn in run.turns] if len(run.turns) > 1 else run.input,
         "tool_responses": replies,
         "expected_failure": shrunk.reason,
         "contract": contract,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from flakestorm.core.choices import Draw
+from flakestorm.core.conversation import prompt_of, turns_of
 from flakestorm.core.site import Site
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, measure, planned_of
@@ -23,6 +24,8 @@ Fill: TypeAlias = Callable[[Atoms, Atoms], Atoms]
 
 SOONEST_MS = 100
 """Delays are not made shorter than this, and only fourfold: a race that is barely lost is won the next time."""
+SEPARATORS = ("\n\n", "\n", ". ", " ")
+"""Of paragraphs, lines, sentences and words."""
 HALVES = 30
 """How many random parts are weighed against one another for each query."""
 FEW = 30
@@ -218,7 +221,8 @@ def _sooner(planned: Planned) -> list[str]:
 
 
 def shorten(asker: Asker, shown: Outcome, failure: Failure, text: str) -> Asking[Outcome]:
-    """A run that fails in this way with less of its input: paragraphs, then sentences, then words are left out.
+    """A run that fails in this way with less of its input: turns of a conversation are left out, then of each turn
+    paragraphs, then sentences, then words.
 
     Args:
         asker: asks the agent.
@@ -226,22 +230,40 @@ def shorten(asker: Asker, shown: Outcome, failure: Failure, text: str) -> Asking
         failure: how.
         text: its input.
     """
-    atoms = shown.fired
-    for separator in ("\n\n", "\n", ". ", " "):
-        parts, size = text.split(separator), 0
-        size = len(parts) // 2
-        while size >= 1 and len(parts) > 1:
-            at = 0
-            while at < len(parts) and len(parts) > 1:
-                fewer = parts[:at] + parts[at + size :]
-                candidate = separator.join(fewer)
-                if not candidate.strip():
-                    at += size
-                    continue
-                (outcome,) = yield from asker.ask([atoms], failure, text=candidate)
-                if outcome.shows(failure):
-                    parts, text, shown = fewer, candidate, outcome
-                else:
-                    at += size
-            size //= 2
+    shown, turns = yield from _fewer(asker, shown, failure, list(turns_of(text)), prompt_of)
+    for at in range(len(turns)):
+        for separator in SEPARATORS:
+
+            def whole(parts: Sequence[str], at: int = at, separator: str = separator) -> str:
+                return prompt_of([*turns[:at], separator.join(parts), *turns[at + 1 :]])
+
+            shown, parts = yield from _fewer(asker, shown, failure, turns[at].split(separator), whole)
+            turns[at] = separator.join(parts)
     return shown
+
+
+def _fewer(
+    asker: Asker, shown: Outcome, failure: Failure, parts: list[str], whole: Callable[[Sequence[str]], str]
+) -> Asking[tuple[Outcome, list[str]]]:
+    """A run that fails in this way with fewer of these parts of its input, and those parts.
+
+    Args:
+        asker, shown, failure: see `shorten`.
+        parts: what may be left out.
+        whole: makes an input of some of them.
+    """
+    atoms, size = shown.fired, len(parts) // 2
+    while size >= 1 and len(parts) > 1:
+        at = 0
+        while at < len(parts) and len(parts) > 1:
+            fewer = parts[:at] + parts[at + size :]
+            if not "".join(fewer).strip():
+                at += size
+                continue
+            (outcome,) = yield from asker.ask([atoms], failure, text=whole(fewer))
+            if outcome.shows(failure):
+                parts, shown = fewer, outcome
+            else:
+                at += size
+        size //= 2
+    return shown, parts

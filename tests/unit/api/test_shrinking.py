@@ -8,6 +8,7 @@ from corpus_support import corpus_world, manifest, project
 from flakestorm import api
 from flakestorm.api.shrinking import Case, _steps, case_of_line, case_of_tape, session_of
 from flakestorm.config.replays import ReplaySession
+from flakestorm.core.conversation import Conversation
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Ask, Failure, Outcome
 from flakestorm.engine.repertoire import Repertoire
@@ -21,6 +22,9 @@ def test_a_case_is_read_from_the_line_that_shows_it() -> None:
     case = case_of_line("flakestorm run --seed 3 --prompt 1 --inject 'tool/a#1=error:503'", golden=["x", "y"])
     assert (case.prompt, case.text, case.seed, case.atoms) == (1, None, 3, atoms("a#1=error:503"))
     assert case_of_line("flakestorm run --input y", golden=["x", "y"]).prompt == 1
+    talk = case_of_line("flakestorm run --input hello --input 'pay now'", golden=["x"]).text
+    assert isinstance(talk, Conversation)
+    assert talk.turns == ("hello", "pay now")
     with pytest.raises(Misuse):
         case_of_line("flakestorm run --inject nonsense", golden=["x"])
 

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from flakestorm.core.conversation import Conversation
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.shrink import Cleared, reduce, shorten, smaller, weaken
@@ -79,3 +80,17 @@ def test_a_weaker_fault_is_asked_without_filling_where_that_fails() -> None:
     start = run(Ask(atoms("a#1=timeout")))
     outcome, _ = drive(weaken(asker, start, BROKEN, options, fill=lambda a, _: a | atoms("b#1=empty")), run)
     assert outcome.fired == atoms("a#1=timeout")
+
+
+def test_turns_that_do_not_matter_are_left_out_of_a_conversation() -> None:
+    def run(ask: Ask) -> Outcome:
+        turns = ask.text.turns if isinstance(ask.text, Conversation) else (str(ask.text),)
+        broken = (BROKEN,) if any("pay" in turn for turn in turns) and turns[-1].startswith("again") else ()
+        return Outcome(ask.atoms, tuple((each, each.site) for each in ask.atoms), (), broken, text=ask.text)
+
+    text = Conversation(["hello", "please pay", "thanks", "what else?", "again please"])
+    fault = atom("a#1=error")
+    start = Outcome(frozenset({fault}), ((fault, fault.site),), failures=(BROKEN,))
+    outcome, _ = drive(shorten(Asker(), start, BROKEN, text), run)
+    assert isinstance(outcome.text, Conversation)
+    assert outcome.text.turns == ("pay", "again")
