@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,12 @@ from pathlib import Path
 from flakestorm.api.carrying import Work, hub_of, in_a_loop, in_words, report_in, runner_of, seed_of
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
-from flakestorm.config.model import Invariant
+from flakestorm.config.model import Config, Invariant
+from flakestorm.config.replays import ReplaySession
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices, Draw
 from flakestorm.core.conversation import prompt_of
-from flakestorm.core.site import Site
+from flakestorm.core.site import Site, Sites
 from flakestorm.engine import events
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome
@@ -40,7 +40,17 @@ from flakestorm.executors.world import LocalWorld
 from flakestorm.faults.planned import TRIGGERS, Planned, parse_fault
 from flakestorm.version import __version__
 
-__all__ = ["Case", "Shrunk", "case_of_line", "case_of_run", "case_of_tape", "session_of", "shrink"]
+__all__ = [
+    "Case",
+    "Shrunk",
+    "atom_of",
+    "case_of_line",
+    "case_of_run",
+    "case_of_session",
+    "case_of_tape",
+    "session_of",
+    "shrink",
+]
 
 BUDGET = 200
 
@@ -101,7 +111,7 @@ def case_of_line(line: str, *, golden: Sequence[str], invariant: str = "", seed:
     turns: list[str] = []
     for name, value in pairwise(words):
         if name == "--inject":
-            atoms.add(_atom(value))
+            atoms.add(atom_of(value))
         elif name == "--prompt":
             prompt = int(value)
         elif name == "--input":
@@ -154,7 +164,12 @@ def _settings(line: str, site: Site) -> str:
     return Planned(0, planned.family, spec).fault
 
 
-def _atom(line: str) -> Atom:
+def atom_of(line: str) -> Atom:
+    """A fault as `--inject` takes it.
+
+    Raises:
+        Misuse: it is none.
+    """
     planned = parse_fault(line)
     if planned.spec.site is None:
         return Atom(Site(planned.expected.kind, planned.expected.name, 1), planned.fault, lasting=True)
@@ -350,37 +365,35 @@ def _report(
     )
 
 
-def session_of(shrunk: Shrunk, *, contract: str) -> dict[str, object]:
-    """The smallest case as a replay session: its input, what its tools said, and the contract it must meet.
+def session_of(shrunk: Shrunk, config: Config) -> ReplaySession:
+    """The smallest case as a replay session: its input, what its tools said, its other faults, and its rules.
 
     Args:
         shrunk: it, with its run.
-        contract: the contract's name.
-    """
-    from flakestorm.tape.reader import Tape
-    from flakestorm.wire.encoding import decode_body
+        config: names the rules.
 
-    run = shrunk.run
-    if run is None:
+    Raises:
+        Misuse: there is no smallest case.
+    """
+    from flakestorm.api.exporting import session_for
+
+    run, report = shrunk.run, shrunk.report
+    if run is None or report is None:
         raise Misuse("there is no smallest case to make a session of")
-    replies = []
-    for x in Tape.open(Path(run.tape)).exchanges():
-        if x.kind not in ("tool", "mcp"):
-            continue
-        said = decode_body(x.reply.body, x.reply.headers).decode("utf-8", "replace")
-        try:
-            response: object = json.loads(said)
-        except ValueError:
-            response = said
-        replies.append(
-            {"tool": x.name, "response": response, "status": x.reply.status, "latency_ms": round(x.duration_ms)}
-        )
-    return {
-        "id": f"shrunk-{run.id}",
-        "name": f"{shrunk.invariant} is broken",
-        "source": "flakestorm shrink",
-        "input": [turn.input for turn in run.turns] if len(run.turns) > 1 else run.input,
-        "tool_responses": replies,
-        "expected_failure": shrunk.reason,
-        "contract": contract,
-    }
+    name = f"{shrunk.invariant} is broken"
+    return session_for(report, run, config, id=f"shrunk-{run.id}", name=name)
+
+
+def case_of_session(session: ReplaySession) -> Case:
+    """The case that a session tells: its input, its faults, and one for each tool reply that a fault had made, or that
+    says that the tool failed."""
+    sites, atoms = Sites(), {atom_of(line) for line in session.faults}
+    for reply in session.tool_responses:
+        site, status = sites.next("tool", reply.tool), reply.status
+        if status is not None and status >= 400 and reply.fault in (None, "error"):
+            atoms.add(Atom(site, f"error:{min(status, 599)}"))
+        elif reply.fault is not None:
+            atoms.add(Atom(site, reply.fault))
+        elif status == 0:
+            atoms.add(Atom(site, "connection_reset"))
+    return Case(frozenset(atoms), None, prompt_of(session.input))

@@ -39,6 +39,7 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
     flakestorm shrink reports/latest/report.json#r-0007
     """
     from flakestorm.api import shrinking
+    from flakestorm.sessions.files import write_session
 
     project = api.load(options.config_path)
     place = place_for(options, project.config, "shrink")
@@ -55,8 +56,8 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
     if options.output is None and smallest.report is not None:
         file = write(smallest.report, "json", place.folder / "report.json")
     if options.output is not None and smallest.case is not None:
-        contract = project.config.contract.name if project.config.contract else "default"
-        _write(options.output, shrinking.session_of(smallest, contract=contract))
+        about = [f"The smallest form of {case}. Shows the failure without it: {smallest.line}"]
+        write_session(shrinking.session_of(smallest, project.config), options.output, about=about)
     if not options.quiet:
         _tell(smallest, len(found.atoms), options.output or file)
     if save.problem is not None:
@@ -111,14 +112,11 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
 
 
 def _session(path: Path) -> Any:
-    """The case of a session file: its input, and an error for each tool reply that was one; None if it is none."""
+    """The case of a session file; None if it is none."""
     import yaml
 
-    from flakestorm.api.shrinking import Case
+    from flakestorm.api.shrinking import case_of_session
     from flakestorm.config.replays import ReplaySession
-    from flakestorm.core.conversation import prompt_of
-    from flakestorm.core.site import Sites
-    from flakestorm.engine.atoms import Atom
 
     try:
         if path.stat().st_size > SESSION_LIMIT_BYTES:
@@ -134,20 +132,4 @@ def _session(path: Path) -> Any:
         session = ReplaySession.of(found)
     except ValueError as error:
         raise Misuse(f"{path}: not a session: {error}") from error
-    sites, atoms = Sites(), set[Atom]()
-    for reply in session.tool_responses:
-        site = sites.next("tool", reply.tool)
-        if reply.status is not None and reply.status >= 400:
-            atoms.add(Atom(site, f"error:{min(reply.status, 599)}"))
-        elif reply.status == 0:
-            atoms.add(Atom(site, "connection_reset"))
-    return Case(frozenset(atoms), None, prompt_of(session.input))
-
-
-def _write(path: Path, session: dict[str, object]) -> None:
-    import yaml
-
-    from flakestorm.reports.files import write_whole
-
-    text = yaml.safe_dump(session, sort_keys=False, allow_unicode=True)
-    write_whole(path, text.encode("utf-8", "replace"))
+    return case_of_session(session)
