@@ -15,6 +15,7 @@ from flakestorm.api.carrying import (
     runner_of,
     seed_of,
 )
+from flakestorm.api.mutating import benign
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
 from flakestorm.config.model import Invariant
@@ -36,6 +37,7 @@ from flakestorm.engine.events import (
 )
 from flakestorm.engine.explore import Found, Search
 from flakestorm.engine.ground import Coverage
+from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.runner import Judged
@@ -58,19 +60,25 @@ class Hunt:
         prompt, text: which.
         invariants: what its runs are judged by.
         search: what decides.
+        inputs: goes on with other inputs.
     """
 
     prompt: int
     text: str
     invariants: tuple[Invariant, ...]
     search: Search
+    inputs: Inputs
     steps: Asking[None] | None = None
     asks: Sequence[Ask] = ()
 
     def begin(self) -> None:
         """Take the first step."""
-        self.steps = self.search.steps()
+        self.steps = self._whole()
         self.asks = next(self.steps)
+
+    def _whole(self) -> Asking[None]:
+        yield from self.search.steps()
+        yield from self.inputs.steps()
 
     def go_on(self, outcomes: Sequence[Showed]) -> None:
         """Take the next step, with what the runs that were asked for have shown."""
@@ -151,7 +159,7 @@ class _Expedition:
         findings = [self._finding(hunt, found, by_id) for hunt in self.hunts for found in hunt.search.findings]
         verdict, code, headline = self._ruling(findings)
         covered = self.coverage
-        shown = [judged for judged in done if not judged.trial.scenario.chaos]
+        shown = [] if self.prober is None else [judged for judged in done if self.prober.calm(judged)]
         shown += [by_id[finding.run] for finding in findings]
         names = dict.fromkeys(judged.run.scenario for judged in done)
         invariants = {str(i.id): i for hunt in self.hunts for i in hunt.invariants}
@@ -202,7 +210,8 @@ class _Expedition:
             reason=verdict.reason,
             prompt=hunt.prompt,
             run=found.run,
-            reproduce=command_line(self.work, hunt.prompt, None, found.schedule, self.seed),
+            reproduce=command_line(self.work, hunt.prompt, found.text, found.schedule, self.seed),
+            input=None if found.text is None else str(found.text),
             also=tuple(tuple(atom.line for atom in also) for also in found.also),
         )
 
@@ -211,6 +220,7 @@ class _Expedition:
             first = min(findings, key=lambda finding: len(finding.schedule))
             faults = " and ".join(f"{fault.site}={fault.fault}" for fault in first.schedule)
             more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+            faults += "" if first.input is None else " with another input"
             return "fail", 1, f"a promise was broken: {faults} breaks {first.invariant}{more}"
         covered = self.coverage
         if not covered.singles:
@@ -243,6 +253,14 @@ class _Expedition:
                     said.append(f"{name} was not searched, because it fails without any fault: {broken}")
                 elif not search.calm.sites:
                     said.append(f"{name} was not searched, because no call crossed the boundary: check agent and tools")
+            if hunt.inputs.texts:
+                given, alone = len(hunt.inputs.given), len(hunt.inputs.alone)
+                counts = hunt.inputs.given.values()
+                most = f", each with up to {max(counts)} faults" if given else ""
+                fails = f"; {alone} more fail without any fault: `flakestorm run` tells of those" if alone else ""
+                said.append(
+                    f"{name}: faults were tried with {given} of {len(hunt.inputs.texts)} other inputs{most}{fails}"
+                )
             if search.unjudged:
                 faults = "; ".join(" and ".join(atom.line for atom in sorted(atoms)) for atoms in search.unjudged)
                 said.append(f"{name}: no invariant could be judged under {faults}")
@@ -263,6 +281,7 @@ def explore(
     budget: int = BUDGET,
     max_time_s: float | None = None,
     prompts: Sequence[int] | None = None,
+    inputs: int = 0,
 ) -> Report:
     """Search the schedules of faults for the smallest ones that break a promise.
 
@@ -274,6 +293,7 @@ def explore(
         budget: at most so many runs.
         max_time_s: begin no further runs after this, in seconds.
         prompts: indexes of the golden prompts to search; None for all.
+        inputs: how many mutations of each prompt are searched after it.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -287,10 +307,11 @@ def explore(
     golden = config.golden_prompts
     chosen = range(len(golden)) if prompts is None else prompts
     judges = tuple(i for i in invariants if not i.probes)
-    hunts = [
-        Hunt(p, golden[p], judges, Search(repertoire.faults, repertoire.lasting, Choices(seed).stream("explore", p)))
-        for p in chosen
-    ]
+    hunts = []
+    for p in chosen:
+        searching = Search(repertoire.faults, repertoire.lasting, Choices(seed).stream("explore", p))
+        texts = benign(config, golden[p], inputs, seed) if inputs else ()
+        hunts.append(Hunt(p, golden[p], judges, searching, Inputs(searching, texts)))
     world = LocalWorld(options.tapes)
     hunt = _Expedition(work, options, hunts, budget, max_time_s, world, seed, earlier)
     hunt.started_s, hunt.started_at = world.monotonic(), world.now()

@@ -67,6 +67,7 @@ class Prober:
     done: list[Judged] = field(default_factory=list)
     earlier: dict[tuple[int, str, str], list[RunResult]] = field(default_factory=dict)
     _count: int = 0
+    _others: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         ids = [int(run.id.rpartition("-")[2]) for runs in self.earlier.values() for run in runs if _numbered(run.id)]
@@ -87,10 +88,13 @@ class Prober:
             given = text if ask.text is None else ask.text
             known = self.earlier.get((prompt, given, _name(ask.atoms)))
             if known:
+                self._others.update({known[0].id} if ask.text is not None else ())
                 found[at] = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
                 continue
             self._count += 1
             run = f"r-{self._count:04d}"
+            if ask.text is not None:
+                self._others.add(run)
             places[run] = at
             trials.append(Trial(run, scenario, prompt, given, 1, invariants))
 
@@ -99,13 +103,17 @@ class Prober:
             named = replace(judged, run=replace(judged.run, scenario=_name(asks[at][3].atoms)))
             found[at] = named
             self.done.append(named)
-            self.listener(RunFinished(named.run, cells_of(named) if named.run.scenario == BASELINE.name else ()))
+            self.listener(RunFinished(named.run, cells_of(named) if self.calm(named) else ()))
 
         await self.runner.carry_out(trials, finish)
         if not self.runner.baselines or any(not ask.atoms for *_, ask in asks):
-            calm = [j for j in self.done if not j.trial.scenario.chaos]
+            calm = [j for j in self.done if self.calm(j)]
             self.runner.baselines = baselines_of(calm)
         return [outcome_of(found[at], ask) for at, (*_, ask) in enumerate(asks)]
+
+    def calm(self, judged: Judged) -> bool:
+        """Whether this is a run of a prompt as it stands, and without faults."""
+        return not judged.trial.scenario.chaos and judged.run.id not in self._others
 
     def _taken_over(
         self, run: RunResult, prompt: int, text: str, invariants: tuple[Invariant, ...], scenario: Scenario

@@ -221,6 +221,7 @@ class Project:
         modes: Sequence[str] = (),
         max_time_s: float | None = None,
         prompts: Sequence[int] | None = None,
+        inputs: int = 0,
     ) -> Report:
         """Search the schedules of faults for the smallest ones that break a promise of any invariant there is.
 
@@ -230,6 +231,7 @@ class Project:
             modes: the faults to try, by name; a choice that suits the calls when empty.
             max_time_s: begin no further runs after this, in seconds.
             prompts: indexes of the golden prompts to search; None for all.
+            inputs: how many mutations of each prompt are searched after it.
         """
         from flakestorm.api.exploring import BUDGET, explore
         from flakestorm.engine.repertoire import repertoire_for, repertoire_of
@@ -249,6 +251,7 @@ class Project:
             budget=budget or BUDGET,
             max_time_s=max_time_s,
             prompts=prompts,
+            inputs=inputs,
         )
 
     def shrink(

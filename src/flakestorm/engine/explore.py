@@ -46,12 +46,14 @@ class Found:
         failure: how it fails.
         run: the id of a run that shows it.
         also: the same with stronger faults: schedules that shrink to this one.
+        text: the input that it needs; None for the prompt as it stands.
     """
 
     schedule: tuple[Atom, ...]
     failure: Failure
     run: str
     also: tuple[tuple[Atom, ...], ...] = ()
+    text: str | None = None
 
 
 @dataclass(slots=True)

@@ -67,6 +67,7 @@ def reduce(
     cleared: Cleared | None = None,
     *,
     fill: Fill | None = None,
+    text: str | None = None,
 ) -> Asking[Outcome]:
     """A run that fails in this way with as few faults as can be: without any one of them it does not.
 
@@ -78,10 +79,11 @@ def reduce(
         cleared: what is known not to cause it.
         fill: adds to a query what should make no difference, so that it answers more than it was asked for. What it
             says is checked without them; where they did make a difference, the cause that is found may be another one.
+        text: the input, where it is not the prompt as it stands.
     """
     cleared = Cleared() if cleared is None else cleared
     for outcome in asker.runs:
-        if outcome.judged and not outcome.shows(failure) and asker.steady:
+        if outcome.judged and not outcome.shows(failure) and asker.steady and outcome.text == text:
             cleared.add(outcome.fired)
     whole = suspected = shown.fired
     while len(shown.fired) > 1:
@@ -89,7 +91,7 @@ def reduce(
         if part is None and suspected == shown.fired:
             break
         if part is None:  # by itself
-            (outcome,) = yield from asker.ask([suspected], failure)
+            (outcome,) = yield from asker.ask([suspected], failure, text=text)
             if outcome.shows(failure):
                 shown = outcome
             else:  # what it was filled with has a part in it
@@ -98,15 +100,15 @@ def reduce(
             continue
         nearly = len(part) <= 2 and cleared.few(suspected)
         filled = part if fill is None or nearly else fill(part, (whole | shown.fired) - part)
-        (outcome,) = yield from asker.ask([filled], failure)
+        (outcome,) = yield from asker.ask([filled], failure, text=text)
         if filled != part and not (part <= outcome.fired and (outcome.passed or outcome.shows(failure))):
             filled = part  # it got in the way
-            (outcome,) = yield from asker.ask([part], failure)
+            (outcome,) = yield from asker.ask([part], failure, text=text)
         if outcome.shows(failure):
             shown, suspected = outcome, outcome.fired if filled == part else part
         else:
             cleared.add(part | outcome.fired if outcome.judged else outcome.fired)
-    return (yield from _one_by_one(asker, shown, failure, cleared))
+    return (yield from _one_by_one(asker, shown, failure, cleared, text))
 
 
 def _half(atoms: Atoms, cleared: Cleared, draw: Draw) -> Atoms | None:
@@ -137,7 +139,7 @@ def _half(atoms: Atoms, cleared: Cleared, draw: Draw) -> Atoms | None:
     return found
 
 
-def _one_by_one(asker: Asker, shown: Outcome, failure: Failure, cleared: Cleared) -> Asking[Outcome]:
+def _one_by_one(asker: Asker, shown: Outcome, failure: Failure, cleared: Cleared, text: str | None) -> Asking[Outcome]:
     """Without any one of its faults, the run does not fail in this way."""
     tried: set[Atom] = set()
     while len(shown.fired) > 1 and (left := [atom for atom in sorted(shown.fired) if atom not in tried]):
@@ -146,7 +148,7 @@ def _one_by_one(asker: Asker, shown: Outcome, failure: Failure, cleared: Cleared
         if len(part) <= 2 and not any(cleared.suspects(part)):
             asker.saved += 1
             continue
-        (outcome,) = yield from asker.ask([part], failure)
+        (outcome,) = yield from asker.ask([part], failure, text=text)
         if outcome.shows(failure):
             shown = outcome
     return shown
