@@ -18,6 +18,7 @@ from flakestorm.api.carrying import (
 from flakestorm.api.mutating import benign
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
+from flakestorm.api.reusing import Reusing
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices
@@ -41,7 +42,7 @@ from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.runner import Judged
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import AgentUnreachable, Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.version import __version__
@@ -245,6 +246,9 @@ class _Expedition:
     def _remarks(self) -> list[str]:
         """What a reader must know about single prompts."""
         said = []
+        reusing = None if self.prober is None else self.prober.reusing
+        if reusing is not None:
+            said.append(f"{reusing.spared} of {reusing.all} model calls were answered as in the run without faults")
         for hunt in self.hunts:
             search, name = hunt.search, f"prompt {hunt.prompt}"
             if search.calm is not None and not search.ground.bases:
@@ -282,6 +286,7 @@ def explore(
     max_time_s: float | None = None,
     prompts: Sequence[int] | None = None,
     inputs: int = 0,
+    reuse: bool = False,
 ) -> Report:
     """Search the schedules of faults for the smallest ones that break a promise.
 
@@ -294,6 +299,7 @@ def explore(
         max_time_s: begin no further runs after this, in seconds.
         prompts: indexes of the golden prompts to search; None for all.
         inputs: how many mutations of each prompt are searched after it.
+        reuse: whether a model call that asks what it asked without faults is answered as it was then.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -312,6 +318,9 @@ def explore(
         searching = Search(repertoire.faults, repertoire.lasting, Choices(seed).stream("explore", p))
         texts = benign(config, golden[p], inputs, seed) if inputs else ()
         hunts.append(Hunt(p, golden[p], judges, searching, Inputs(searching, texts)))
+    if reuse and any(invariant.type == "latency" for invariant in judges):
+        raise Misuse("a model reply that is used again takes no time, so a 'latency' rule would judge what never was")
+    reusing = Reusing(config.boundary.match) if reuse else None
     world = LocalWorld(options.tapes)
     hunt = _Expedition(work, options, hunts, budget, max_time_s, world, seed, earlier)
     hunt.started_s, hunt.started_at = world.monotonic(), world.now()
@@ -322,7 +331,9 @@ def explore(
         interrupted = False
         with interruptible() as signals:
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
-                prober = Prober(work, runner, options.listener, world, earlier=runs_of(earlier, judges))
+                prober = Prober(
+                    work, runner, options.listener, world, earlier=runs_of(earlier, judges), reusing=reusing
+                )
                 try:
                     await hunt.go(prober)
                 except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flakestorm.api.carrying import Work, in_words
+from flakestorm.api.reusing import Reusing
 from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.contracts.matrix import wants_model
 from flakestorm.core.conversation import turns_of
@@ -58,6 +59,7 @@ class Prober:
         done: every run that was made or taken over, in order.
         earlier: finished runs of an interrupted search; each answers one ask.
         world: limits how long judging may take.
+        reusing: answers model calls by the run without faults, where it is wanted.
     """
 
     work: Work
@@ -66,6 +68,7 @@ class Prober:
     world: World
     done: list[Judged] = field(default_factory=list)
     earlier: dict[tuple[int, str, str], list[RunResult]] = field(default_factory=dict)
+    reusing: Reusing | None = None
     _count: int = 0
     _others: set[str] = field(default_factory=set)
 
@@ -73,6 +76,8 @@ class Prober:
         ids = [int(run.id.rpartition("-")[2]) for runs in self.earlier.values() for run in runs if _numbered(run.id)]
         self._count = max(ids, default=0)
         self.runner.sites = True
+        if self.reusing is not None:
+            self.runner.within = self.reusing.within
 
     async def answer(self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]) -> list[Outcome]:
         """Make these runs, side by side as far as the runner allows.
@@ -96,6 +101,8 @@ class Prober:
             if ask.text is not None:
                 self._others.add(run)
             places[run] = at
+            if self.reusing is not None:
+                self.reusing.begin(run, (prompt, given), ask)
             trials.append(Trial(run, scenario, prompt, given, 1, invariants))
 
         def finish(judged: Judged) -> None:
@@ -103,6 +110,8 @@ class Prober:
             named = replace(judged, run=replace(judged.run, scenario=_name(asks[at][3].atoms)))
             found[at] = named
             self.done.append(named)
+            if self.reusing is not None:
+                self.reusing.end(named, passed=not outcome_of(named, asks[at][3]).failures)
             self.listener(RunFinished(named.run, cells_of(named) if self.calm(named) else ()))
 
         await self.runner.carry_out(trials, finish)
