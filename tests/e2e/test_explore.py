@@ -113,7 +113,7 @@ def test_an_interrupted_shrink_keeps_what_it_knows_and_goes_on(tmp_path: Path) -
 def test_what_the_guide_shows_can_be_typed(tmp_path: Path) -> None:
     guide = (CORPUS.parents[2] / "docs" / "how-to" / "find-the-weakest-point.md").read_text()
     lines = [line[2:] for line in guide.splitlines() if line.startswith("$ flakestorm explore")]
-    assert len(lines) == 2
+    assert len(lines) == 3
     with corpus_world() as up:
         project(tmp_path, ENTRIES["makes_up_a_price"], up)
         for line in lines:

@@ -19,7 +19,7 @@ from flakestorm.core.choices import Draw
 from flakestorm.core.site import Site
 from flakestorm.engine.asking import FRESH, Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, SizeOf, measure
-from flakestorm.engine.ground import Coverage, Ground
+from flakestorm.engine.ground import Coverage, Ground, bits
 from flakestorm.engine.lineage import Lineage
 from flakestorm.engine.packing import SUSPECT, Packer
 from flakestorm.engine.shrink import reduce, smaller, weaken
@@ -119,7 +119,7 @@ class Search:
         if 2 * calm <= len(self.asker.runs):
             return False
         self.ground.base(self.calm.sites)
-        self._probes = [self.ground.set_of(1 << i) for i in _places(self.ground.delays)]
+        self._probes = [self.ground.set_of(1 << i) for i in bits(self.ground.delays)]
         self._learn()
         return True
 
@@ -190,7 +190,7 @@ class Search:
     def _exact(self) -> list[Atoms]:
         """Faults, and pairs of them, that would not take effect in larger schedules, by themselves."""
         ground = self.ground
-        for i in list(_places(ground.untried)):
+        for i in list(bits(ground.untried)):
             alone = ground.set_of(1 << i)
             known = self.asker.predicted_for(alone)
             if known is None and ground.atoms[i].site in ground.bases:
@@ -206,7 +206,7 @@ class Search:
                 ground.rule_out(i, j)
             else:
                 ground.learn(known)
-        for i in list(_places(ground.untried)):
+        for i in list(bits(ground.untried)):
             ground.idle |= 1 << i
         return []
 
@@ -396,7 +396,3 @@ class Search:
                         shown = reduced
             if (yield from self.asker.confirm(shown.asked if shown is outcome else shown.fired, failure)):
                 self._keep(shown, failure, shown.fired)
-
-
-def _places(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
