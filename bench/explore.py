@@ -35,9 +35,8 @@ def measure(*, quick: bool) -> list[Outcome]:
     for name, way in WAYS.items():
         found = [way(World(seed), seed) for seed in seeds]
         counts[name] = [MOST if at is None else at for at in found]
-        low, high = _interval(counts[name])
         ratio = "" if name == OURS else _ratio(counts[OURS], counts[name])
-        median = f"{statistics.median(counts[name]):.0f} [{low}, {high}]"
+        median = f"{statistics.median(counts[name]):.0f}{_interval(counts[name])}"
         rows.append((name, median, f"{max(counts[name])}", f"{sum(at is not None for at in found)}", ratio))
     medians = {name: statistics.median(each) for name, each in counts.items()}
     claims = [
@@ -146,25 +145,30 @@ def _bits() -> float:
     return log2(comb(free, 2) * pairs)
 
 
-def _interval(counts: Sequence[int]) -> tuple[int, int]:
-    """The 95% interval of the median: the order statistics that chance leaves on either side of it."""
+def _interval(counts: Sequence[int]) -> str:
+    """The 95% interval of the median, by the order statistics that chance leaves on either side of it; of so few that
+    these are none, nothing."""
+    if 0.5 ** len(counts) > 0.025:
+        return ""
     ordered, n = sorted(counts), len(counts)
     k, tail = 0, 0.5**n
     while k < n // 2 and tail + comb(n, k + 1) * 0.5**n <= 0.025:
         k += 1
         tail += comb(n, k) * 0.5**n
-    return ordered[k], ordered[n - 1 - k]
+    return f" [{ordered[k]}, {ordered[n - 1 - k]}]"
 
 
 def _ratio(mine: Sequence[int], theirs: Sequence[int]) -> str:
-    """The ratio of the medians, with its 95% interval."""
+    """The ratio of the medians, with its 95% interval; of few, without."""
+    whole = statistics.median(mine) / statistics.median(theirs)
+    if len(mine) < 20:
+        return f"{whole:.3g}"
     rng, n = random.Random(1), len(mine)
     drawn = []
     for _ in range(2000):
         at = [rng.randrange(n) for _ in range(n)]
         drawn.append(statistics.median([mine[i] for i in at]) / statistics.median([theirs[i] for i in at]))
     drawn.sort()
-    whole = statistics.median(mine) / statistics.median(theirs)
     return f"{whole:.3g} [{drawn[50]:.3g}, {drawn[1949]:.3g}]"
 
 
