@@ -94,7 +94,9 @@ class Prober:
             known = self.earlier.get((prompt, given, _name(ask.atoms)))
             if known:
                 self._others.update({known[0].id} if ask.text is not None else ())
-                found[at] = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
+                found[at] = again = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
+                if self.reusing is not None:
+                    self.reusing.learn(again, passed=not outcome_of(again, ask).failures)
                 continue
             self._count += 1
             run = f"r-{self._count:04d}"

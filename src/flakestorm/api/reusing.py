@@ -67,14 +67,18 @@ class Reusing:
         return (stage,)
 
     def end(self, judged: Judged, *, passed: bool) -> None:
-        """A run was made; the first without faults that passed is the one to go by."""
+        """A run was made."""
+        self.all += judged.run.calls.get("llm", 0)
+        player = self._players.pop(judged.run.id, None)
+        self.spared += 0 if player is None else len(player.played)
+        self.learn(judged, passed=passed)
+
+    def learn(self, judged: Judged, *, passed: bool) -> None:
+        """A run is known; the first without faults that passed is the one to go by."""
         from flakestorm.api.forked import fork_of
         from flakestorm.tape.reader import Tape
 
         run = judged.run
-        self.all += run.calls.get("llm", 0)
-        player = self._players.pop(run.id, None)
-        self.spared += 0 if player is None else len(player.played)
         given = (run.prompt, judged.trial.text)
         if passed and not judged.trial.scenario.chaos and given not in self._forks and run.tape:
             self._forks[given] = fork_of(Tape.open(Path(run.tape)), self.mode)

@@ -32,6 +32,15 @@ def test_the_model_is_asked_less_often_and_the_findings_are_the_same(tmp_path: P
     assert int(note.split()[0]) == asked - less > 0
 
 
+def test_a_resumed_search_spares_them_too(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up))
+        part = work.explore(api.Options(tapes=tmp_path / "a"), modes=["error"], budget=3, reuse=True)
+        whole = work.explore(api.Options(tapes=tmp_path / "b", resume=part), modes=["error", "empty"], reuse=True)
+    (note,) = [note for note in whole.notes if "model calls were answered" in note]
+    assert int(note.split()[0]) > 0
+
+
 def test_a_rule_about_time_is_not_judged_by_replies_that_take_none(tmp_path: Path) -> None:
     with corpus_world() as up:
         path = project(tmp_path, ENTRY, up)

@@ -94,7 +94,7 @@ def test_chance_does_not_lead_the_shrinker_astray() -> None:
     plain = agent([f"t{n}#1" for n in range(6)], ["t1#1=error", "t4#1=timeout"])
     case = Case(atoms("t0#1=timeout", "t1#1=error", "t2#1=malformed", "t4#1=timeout", "t5#1=error"), 0)
     modes = Repertoire(tool=("error", "timeout", "malformed"))
-    for seed in range(10):
+    for seed in range(20):
         luck = random.Random(seed)
 
         def moody(ask: Ask, luck: random.Random = luck) -> Outcome:
