@@ -6,9 +6,10 @@ changed, moved, left out or added shows at the first line that disagrees. Whoeve
 tape; the chain tells accidents and edits, it does not name authors.
 
 What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
-as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear. Lane, wire,
-method and URL that were together before are `like`, the number of the first exchange that had them so, among those that
-said them. A member that has its usual value is left out. Every body gives back its exact bytes.
+as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear; a field whose value is null has
+the length of the body that it came with. Lane, wire, method and URL that were together before are `like`, the number of
+the first exchange that had them so, among those that said them. A member that has its usual value is left out. Every
+body gives back its exact bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from flakestorm.tape.texts import Shelf, Text, Texts
 
 __all__ = ["FILE", "START", "Lines", "Read", "Said", "digest", "open_seal", "seal"]
 
-FILE = 2
+FILE = 3
 """The number of the form that is written; older ones are read by way of `migrate`."""
 
 START = b""
@@ -37,6 +38,7 @@ START = b""
 _TAIL = len(b',"chain":""}') + 64
 _ADDRESS = ("lane", "wire", "method", "url")
 _BLOCKS = 512  # how many header blocks may be referred to
+_Fields = tuple[tuple[str, str | None], ...]
 
 
 def seal(content: Mapping[str, Any], previous: bytes) -> tuple[bytes, bytes]:
@@ -125,7 +127,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._texts = Texts()
-        self._heads: OrderedDict[str, tuple[int, Headers]] = OrderedDict()
+        self._heads: OrderedDict[str, tuple[int, _Fields, int]] = OrderedDict()
         self._blocks = 0
         self._addresses: dict[tuple[str, str, str, str], int] = {}
 
@@ -142,7 +144,7 @@ class Lines:
             line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
             if len(self._addresses) < _BLOCKS:
                 self._addresses[address] = len(self._addresses)
-        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers), body
+        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, exchange.body), body
         line["reply"] = self._recorded(exchange.reply, exchange.url)
         if world is not None:
             line["world"] = self._recorded(world, exchange.url)
@@ -158,7 +160,8 @@ class Lines:
         return line, text, said
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
-        line: dict[str, Any] = {"status": reply.status, "headers": self._headers(f"! {url}", reply.headers)}
+        body = reply.body
+        line: dict[str, Any] = {"status": reply.status, "headers": self._headers(f"! {url}", reply.headers, body)}
         if reply.reason and reply.reason != "OK":
             line["reason"] = reply.reason
         elif not reply.reason and reply.status == 200:
@@ -166,7 +169,7 @@ class Lines:
         if reply.stream:
             line["stream"] = True
         chunks = reply.chunks
-        line["body"] = self._texts.put(f"! {url}", reply.body)[0]
+        line["body"] = self._texts.put(f"! {url}", body, reply=True)[0]
         if len(chunks) != 1:
             line["sizes"] = [len(chunk) for chunk in chunks]
         line["at_ms"] = reply.at_ms
@@ -176,26 +179,34 @@ class Lines:
             line["error"] = reply.error
         return line
 
-    def _headers(self, place: str, fields: Headers) -> Any:
+    def _headers(self, place: str, fields: Headers, body: bytes) -> Any:
         last = self._heads.get(place)
         if last is not None and last[0] > self._blocks - _BLOCKS:
-            number, before = last
-            if fields == before:
-                return {"as": number}
+            number, before, length_at = last
             if len(fields) == len(before):
                 both = zip(fields, before, strict=True)
-                other = {str(at): new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
-                names = all(fields[int(at)][0] == before[int(at)][0] for at in other)
+                other = {at: new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
+                names = all(fields[at][0] == before[at][0] for at in other)
+                if names and other.get(length_at) == str(len(body)):
+                    del other[length_at]
+                if names and not other:
+                    return {"as": number}
                 if names and len(other) < len(fields):
-                    return {"as": number, "but": other}
+                    return {"as": number, "but": {str(at): value for at, value in other.items()}}
         if not fields:
             return fields
-        self._heads[place] = self._blocks, fields
+        told: _Fields = fields
+        length_at, length = -1, str(len(body))
+        for at, (name, value) in enumerate(fields):
+            if value == length and name.lower() == "content-length":
+                told, length_at = (*fields[:at], (name, None), *fields[at + 1 :]), at
+                break
+        self._heads[place] = self._blocks, told, length_at
         self._heads.move_to_end(place)
         if len(self._heads) > _BLOCKS:
             self._heads.popitem(last=False)
         self._blocks += 1
-        return fields
+        return told
 
 
 class Read:
@@ -203,7 +214,7 @@ class Read:
 
     def __init__(self) -> None:
         self._shelf = Shelf()
-        self._blocks: OrderedDict[int, Headers] = OrderedDict()
+        self._blocks: OrderedDict[int, _Fields] = OrderedDict()
         self._count = 0
         self._addresses: list[tuple[str, ...]] = []
 
@@ -215,8 +226,8 @@ class Read:
         """
         site = Site.parse(_text(line, "site"))
         lane, wire, method, url = self._address(line)
-        headers = self._headers(line)
         body: Any = self._shelf.get(line.get("body"))
+        headers = self._headers(line, body)
         reply = self._reply(line.get("reply"))
         world = line.get("world")
         heard = None if world is None else self._reply(world)
@@ -256,7 +267,8 @@ class Read:
         end, error, status = _text(line, "end", "eof"), line.get("error"), _whole(line, "status")
         if end not in get_args(End) or not (error is None or isinstance(error, str)):
             raise ValueError(f"'end' and 'error' cannot be {end!r} and {error!r}")
-        headers, body = self._headers(line), self._shelf.get(line.get("body"))
+        body = self._shelf.get(line.get("body"))
+        headers = self._headers(line, body)
         return Recorded(
             status=status,
             headers=headers,
@@ -268,7 +280,8 @@ class Read:
             error=error,
         )
 
-    def _headers(self, line: Mapping[str, Any]) -> Headers:
+    def _headers(self, line: Mapping[str, Any], body: Text | bytes) -> Headers:
+        length = body.length if isinstance(body, Text) else len(body)
         value = line.get("headers")
         if isinstance(value, dict):
             block, but = self._blocks.get(cast(int, value.get("as"))), value.get("but", {})
@@ -279,17 +292,21 @@ class Read:
                 if not (at.isdecimal() and int(at) < len(fields) and isinstance(new, str)):
                     raise ValueError(f"'headers' change a field {at!r} that is not there")
                 fields[int(at)] = fields[int(at)][0], new
-            return tuple(fields)
+            return _with_length(tuple(fields), length)
         pairs = [tuple(pair) if isinstance(pair, list) else () for pair in _list(line, "headers")]
-        if not all(len(pair) == 2 and all(isinstance(part, str) for part in pair) for pair in pairs):
+        if not all(len(p) == 2 and isinstance(p[0], str) and (p[1] is None or isinstance(p[1], str)) for p in pairs):
             raise ValueError("'headers' must be pairs of strings")
-        fields_of = cast(Headers, tuple(pairs))
-        if fields_of:
-            self._blocks[self._count] = fields_of
+        told = cast(_Fields, tuple(pairs))
+        if told:
+            self._blocks[self._count] = told
             self._count += 1
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
-        return fields_of
+        return _with_length(told, length)
+
+
+def _with_length(fields: _Fields, length: int) -> Headers:
+    return tuple([(name, str(length) if value is None else value) for name, value in fields])
 
 
 def _chunks(body: bytes, line: Mapping[str, Any]) -> list[bytes]:
