@@ -24,6 +24,7 @@ import orjson
 from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
+from flakestorm.tape.growing import Hashes
 from flakestorm.tape.model import End, Exchange, Recorded
 from flakestorm.tape.texts import Shelf, Text, Texts
 
@@ -88,11 +89,11 @@ class Said:
     same things were said have the same digest.
     """
 
-    __slots__ = ("_form", "_lanes")
+    __slots__ = ("_form", "_hashes", "_lanes")
 
     def __init__(self, form: int = FILE) -> None:
         self._lanes: dict[str, list[tuple[int, bytes]]] = {}
-        self._form = form
+        self._form, self._hashes = form, Hashes()
 
     def add(self, exchange: Exchange, request: bytes = b"") -> None:
         """An exchange that has ended; in any order.
@@ -102,7 +103,7 @@ class Said:
         """
         reply = exchange.reply
         if not request:
-            request = exchange.body if self._form == 1 else hashlib.sha256(exchange.body).digest()
+            request = exchange.body if self._form == 1 else self._hashes.of(exchange.lane, exchange.body)
         asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
         said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
         answer = reply.body
@@ -158,6 +159,10 @@ class Lines:
         if exchange.note:
             line["note"] = exchange.note
         return line, text, said
+
+    def kept(self, exchange: Exchange) -> tuple[Text | None, bytes]:
+        """As `line`, where no file is written."""
+        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True)[1:]
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
         body = reply.body
