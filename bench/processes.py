@@ -82,4 +82,4 @@ def _running(command: Sequence[str | Path], *, stdout: int) -> Iterator[subproce
 def _environment() -> dict[str, str]:
     """This one, without proxies: everything measured here is on loopback."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}

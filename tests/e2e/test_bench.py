@@ -11,6 +11,7 @@ ROWS = {
     "startup": ["flakestorm "],
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
+    "tape": ["flakestorm "],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "explore": ["flakestorm", "random, every call", "random, 5% of calls", "one by one, then two by two"],
     "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
@@ -51,7 +52,7 @@ def test_an_unknown_name_is_refused() -> None:
     done = bench("matrx")
     assert done.returncode == 2
     assert (
-        "unknown: matrx; there are startup, matrix, boundary, gateway, explore, explore_corpus, blame, scan, soak"
+        "unknown: matrx; there are startup, matrix, boundary, tape, gateway, explore, explore_corpus, blame, scan, soak"
         in done.stderr
     )
 
