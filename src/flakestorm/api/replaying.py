@@ -21,7 +21,7 @@ from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
 from flakestorm.tape.lanes import CONNECTIONS
-from flakestorm.tape.lines import Said, digest
+from flakestorm.tape.lines import FILE, Said, digest
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.player import Player
@@ -98,7 +98,7 @@ def load_tape(
     tape = Tape.open(path)
     redactor = tape.redactor(known=known, patterns=patterns)
     telling = Telling(redactor if tape.key is not None else None)
-    said, other = Said(tape.form), tape.form == 1  # that one hashed requests in another way
+    said, other = Said(tape.form), tape.form != FILE
     recorded, present = _recorded(tape.header), _present()
 
     def read() -> Iterator[Exchange]:

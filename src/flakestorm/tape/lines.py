@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import orjson
 
@@ -73,7 +73,8 @@ def digest(exchanges: Iterable[Exchange], output: str, *, form: int = FILE) -> s
     """What was asked and said, as one hexadecimal SHA-256; see `Said`.
 
     Args:
-        form: the number of the file's form; the first one hashed requests in another way.
+        form: the number of the file's form; the first one hashed requests in another way, and up to the second the
+            names of lanes counted, which are given out by arrival.
     """
     said = Said(form)
     for exchange in exchanges:
@@ -85,8 +86,8 @@ class Said:
     """What was asked and said, gathered exchange by exchange into one hash; no exchange is kept.
 
     It covers each request's method, URL and body, each reply's status and body as the agent saw it, their order within
-    each lane, and the agent's output. Times, headers and the order between lanes are left out, so two runs in which the
-    same things were said have the same digest.
+    each lane, and the agent's output. Times, headers, the lanes' names and the order between them are left out, so two
+    runs in which the same things were said have the same digest, whichever lane came first.
     """
 
     __slots__ = ("_form", "_hashes", "_lanes")
@@ -114,13 +115,25 @@ class Said:
     def total(self, output: str) -> str:
         """The hash, in hexadecimal, with the agent's output."""
         total = hashlib.sha256()
+        states: list[bytes] = []
         for lane, said in sorted(self._lanes.items()):
-            state = hashlib.sha256(lane.encode("utf-8", "replace"))
+            state = hashlib.sha256(lane.encode("utf-8", "replace") if self._form < 3 else b"")
             for _, each in sorted(said):
                 state.update(each)
-            total.update(state.digest())
+            states.append(state.digest())
+        for lane_state in states if self._form < 3 else sorted(states):
+            total.update(lane_state)
         total.update(output.encode("utf-8", "replace"))
         return total.hexdigest()
+
+
+class _Block(NamedTuple):
+    """Headers that were written out, with the size of their body, and which of them says that; -1: none."""
+
+    number: int
+    fields: Headers
+    size: int
+    length_at: int
 
 
 class Lines:
@@ -128,7 +141,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._texts = Texts()
-        self._heads: OrderedDict[str, tuple[int, _Fields, int]] = OrderedDict()
+        self._heads: OrderedDict[str, _Block] = OrderedDict()
         self._blocks = 0
         self._addresses: dict[tuple[str, str, str, str], int] = {}
 
@@ -186,18 +199,23 @@ class Lines:
 
     def _headers(self, place: str, fields: Headers, body: bytes) -> Any:
         last = self._heads.get(place)
-        if last is not None and last[0] > self._blocks - _BLOCKS:
-            number, before, length_at = last
+        if last is not None and last.number > self._blocks - _BLOCKS:
+            before, size = last.fields, len(body)
+            if fields == before and size == last.size:
+                return {"as": last.number}
             if len(fields) == len(before):
                 both = zip(fields, before, strict=True)
                 other = {at: new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
-                names = all(fields[at][0] == before[at][0] for at in other)
-                if names and other.get(length_at) == str(len(body)):
-                    del other[length_at]
-                if names and not other:
-                    return {"as": number}
-                if names and len(other) < len(fields):
-                    return {"as": number, "but": {str(at): value for at, value in other.items()}}
+                if all(fields[at][0] == before[at][0] for at in other):
+                    if last.length_at >= 0 and size != last.size:
+                        if fields[last.length_at][1] == str(size):
+                            del other[last.length_at]
+                        else:
+                            other[last.length_at] = fields[last.length_at][1]
+                    if not other:
+                        return {"as": last.number}
+                    if len(other) < len(fields):
+                        return {"as": last.number, "but": {str(at): value for at, value in other.items()}}
         if not fields:
             return fields
         told: _Fields = fields
@@ -206,7 +224,7 @@ class Lines:
             if value == length and name.lower() == "content-length":
                 told, length_at = (*fields[:at], (name, None), *fields[at + 1 :]), at
                 break
-        self._heads[place] = self._blocks, told, length_at
+        self._heads[place] = _Block(self._blocks, fields, len(body), length_at)
         self._heads.move_to_end(place)
         if len(self._heads) > _BLOCKS:
             self._heads.popitem(last=False)

@@ -255,6 +255,16 @@ def test_lanes_may_interleave_differently() -> None:
     assert digest(one, "") == digest(other, "")
 
 
+def test_lanes_may_have_other_names_and_no_other_calls() -> None:
+    one = [asked(0, "a", b"1"), asked(1, "b", b"2"), asked(2, "a", b"3")]
+    renamed = [replace(exchange, lane={"a": "b", "b": "a"}[exchange.lane]) for exchange in one]
+    moved = [one[0], one[1], replace(one[2], lane="b")]
+    apart = [one[0], one[1], replace(one[2], lane="c")]
+    assert digest(one, "") == digest(renamed, "")
+    assert len({digest(run, "") for run in (one, moved, apart)}) == 3
+    assert digest(one, "", form=2) != digest(renamed, "", form=2)
+
+
 def test_a_line_of_an_earlier_version_has_no_world_body() -> None:
     line = json.loads(json.dumps(to_line(Exchange(Site("llm", "gpt-4o", 1)))))
     assert "world_body" not in line

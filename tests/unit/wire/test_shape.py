@@ -20,7 +20,16 @@ def test_only_an_object_is_parsed(data: bytes) -> None:
 @pytest.mark.parametrize("long", [False, True])
 def test_an_outline_tells_which_members_there_are(long: bool) -> None:
     rest = {"x": "y" * 9000} if long else {}
-    doc = {"model": "gpt-4o", "n": 1.5, "stream": None, "none": [], "no": {}, "some": [{"a": 1}], "so": {"b": 2}, **rest}
+    doc = {
+        "model": "gpt-4o",
+        "n": 1.5,
+        "stream": None,
+        "none": [],
+        "no": {},
+        "some": [{"a": 1}],
+        "so": {"b": 2},
+        **rest,
+    }
     found = outline(json.dumps(doc, indent=2).encode())
     assert found is not None
     assert {name: (type(value), bool(value)) for name, value in found.items()} == {
