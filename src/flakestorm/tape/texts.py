@@ -24,7 +24,8 @@ SMALL = 384
 
 _WINDOW, _WINDOW_BYTES = 1024, 32 << 20
 _DEPTH = 4096
-_CACHED_BYTES = 32 << 20
+_CACHED_BYTES = 4 << 20  # of texts that stay made
+_HELD_BYTES = 32 << 20  # of texts that later ones may continue
 _CANDIDATES = 16
 _QUOTED, _QUOTED_BYTES = 8, 64 << 10  # of how many replies, and how much of them, a request may quote
 _LONGEST = 256 << 20
@@ -237,7 +238,7 @@ class Texts:
         self._held += len(last.data)
         if len(candidates) > _CANDIDATES:
             self._held -= len(candidates.pop().data)
-        if self._held > _CACHED_BYTES:  # everything starts anew: rare, and cheap enough
+        if self._held > _HELD_BYTES:  # everything starts anew: rare, and cheap enough
             self._places = {place: [last]}
             self._held = len(last.data)
 

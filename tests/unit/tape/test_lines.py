@@ -130,6 +130,18 @@ def test_a_chat_of_a_thousand_turns_takes_a_kilobyte_per_exchange() -> None:
     assert total / 1000 <= 1024
 
 
+def test_where_no_file_is_written_hash_and_memory_are_the_same() -> None:
+    lines, kept = Lines(), Lines()
+    for n in range(1, 40):
+        exchange = asked(n, body=b"[" + b"x" * 1000 + b",1" * n + b"]", reply=b"y" * 1000)
+        line, text, said = lines.line(exchange)
+        other, again = kept.kept(exchange)
+        assert (said, again) == (sha256(exchange.body).digest(),) * 2
+        assert (text is None) == (other is None)
+        assert text is None or other is None or text.data() == other.data() == exchange.body
+        assert line["site"] == str(exchange.site)
+
+
 def test_a_length_that_is_the_bodys_is_not_written() -> None:
     lines, read = Lines(), Read()
     bodies = [b"one", b"three", b"seven", b"seven"]
