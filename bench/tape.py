@@ -112,6 +112,12 @@ def _judged(found: Found, middle: Callable[[str, str], float]) -> list[Claim]:
         _at_most("recording and replaying it take in MB of memory at most", peak, PEAK_MB, "{:.0f}"),
     ]
     if "tracefork 1.0.0" in found:
+        ours_us, theirs_us = (
+            [run["recorded_us"] - run["bare_us"] for run in found[name]] for name in ("flakestorm", "tracefork 1.0.0")
+        )
+        claims.append(
+            _at_most("recording it takes of tracefork's CPU at most", ratio(ours_us, theirs_us), RECORDED, "{:.2f}")
+        )
         theirs, ours = ([run["replay_us"] for run in found[name]] for name in ("tracefork 1.0.0", "flakestorm"))
         times = ratio(theirs, ours)
         text = f"it replays at least {REPLAYED:.0f} times as fast as in tracefork's transport (here {times:.2f} times)"
