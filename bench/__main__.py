@@ -17,6 +17,7 @@ ALL = (
     "startup",
     "matrix",
     "boundary",
+    "tape",
     "gateway",
     "explore",
     "explore_corpus",

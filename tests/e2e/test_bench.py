@@ -11,6 +11,7 @@ ROWS = {
     "startup": ["flakestorm "],
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
+    "tape": ["flakestorm "],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
     "explore": [
         "flakestorm",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 import flakestorm as public
 from e2e_support import PROGRAMS, flakestorm, write_config
@@ -61,7 +62,29 @@ def test_the_python_does_what_it_says(
 
     with public.record("booking.tape", input="Oslo") as tape:
         tape.output = book("Oslo")
-    (python,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    (python,) = re.findall(r"```python\n(import flakestorm.*?)```", GUIDE, re.DOTALL)
     exec(python, {"book": book})
     assert capsys.readouterr().out == "Oslo: 0 pure\n"
     assert up.count() == 1
+
+
+def test_the_state_around_an_agent_is_saved_and_put_back_as_the_page_says(tmp_path: Path, up: Upstream) -> None:
+    (agent,) = re.findall(r"```yaml\nagent:\n(.*?)```", GUIDE, re.DOTALL)
+    (hooks,) = re.findall(r"```python\n(# hooks.py.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "hooks.py").write_text(hooks)
+    (tmp_path / "agent.py").write_text((PROGRAMS / "forked_agent.py").read_text())
+    (tmp_path / "seats.db").write_text("before")
+    write_config(
+        tmp_path,
+        agent={**yaml.safe_load(agent), "endpoint": "unused"},
+        boundary={"tools": {"search": "*/search"}},
+        invariants=[{"type": "completes"}],
+    )
+    env = {"SDK": "plain", "SEARCH_URL": f"{up.url}/search", "OPENAI_BASE_URL": f"{up.url}/v1"}
+    done = flakestorm(tmp_path, "record", "-o", "a.tape", "--", sys.executable, "agent.py", env=env)
+    assert (done.code, "warning" in done.err) == (0, False), done.err
+    (tmp_path / "seats.db").write_text("after")
+    words = ("fork", "a.tape", "--at", "tool/search#1", "--resample", "-o", "b.tape")
+    done = flakestorm(tmp_path, *words, env=env)
+    assert "environment: snapshot" in done.err
+    assert (tmp_path / "seats.db").read_text() == "before"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,28 @@ def test_scan_and_doctor(tmp_path) -> None:
     document = json.loads(done.out)
     held_to("doctor", document)
     assert document["divergences"]
+
+
+TALKS = """import json, os, sys, urllib.request
+def ask(path, **body):
+    request = urllib.request.Request(os.environ["UP"] + path, json.dumps(body).encode())
+    request.add_header("content-type", "application/json")
+    return urllib.request.urlopen(request).read().decode()
+print(ask("/search", to=sys.argv[1]), *[ask("/search") for _ in range(int(sys.argv[2]))])
+"""
+
+
+def test_a_diff(tmp_path) -> None:
+    (tmp_path / "talks.py").write_text(TALKS)
+    with world() as up:
+        for name, *words in (("a", "Oslo", "1"), ("b", "Rome", "0"), ("c", "Oslo", "2")):
+            command = ("record", "-o", f"{name}.tape", "--", sys.executable, "talks.py", *words)
+            assert flakestorm(tmp_path, *command, env={"UP": up.url}).code == 0
+    outcomes = set()
+    for one, other in ("aa", "ab", "ac"):
+        done = flakestorm(tmp_path, "diff", f"{one}.tape", f"{other}.tape", "--format", "json")
+        document = json.loads(done.out)
+        held_to("diff", document)
+        assert done.code == (one != other) != document["equal"]
+        outcomes |= {step["outcome"] for step in document["steps"]}
+    assert outcomes == {"same", "changed", "missing", "added"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ import openai
 import pytest
 
 import flakestorm
+from flakestorm.tape.reader import Tape
+from flakestorm.tape.writer import Recorder
 from upstream import HANG_UP, RESET, Canned, Request, Upstream, document, openai_chat, openai_stream, sse
 
 ASKED: list[Any] = [{"role": "user", "content": "a flight to Oslo"}]
@@ -194,6 +198,55 @@ def test_threads_are_recorded_and_replayed(up: Upstream, tmp_path: Path) -> None
     assert before == list(range(1, 9))
     for _ in range(20):
         assert flakestorm.replay(tmp_path / "a.tape", ask) == before
+
+
+def test_a_thousand_replays_eight_calls_at_a_time_give_one_digest(
+    up: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up.reply("/search", _numbered())
+    digests: list[str | None] = []
+
+    class Kept(Recorder):
+        def close(self, **how: Any) -> None:
+            super().close(**how)
+            digests.append(self.digest)
+
+    def agent(transport: httpx.AsyncHTTPTransport, chance: int) -> Callable[[], Coroutine[Any, Any, list[Any]]]:
+        dice = random.Random(chance)  # which of the eight comes first differs from run to run
+
+        async def call(**asked: object) -> int:
+            for _ in range(dice.randrange(4)):
+                await asyncio.sleep(0)
+            reply = await transport.handle_async_request(httpx.Request("POST", f"{up.url}/search", json=asked))
+            return int(json.loads(await reply.aread())["n"])
+
+        async def one(lane: int) -> tuple[int, int]:
+            return await call(seat=lane), await call(to="Oslo")  # the second one is the same for all, word for word
+
+        async def ask() -> list[Any]:
+            return list(await asyncio.gather(*map(one, range(8))))
+
+        return ask
+
+    async def recorded() -> list[Any]:
+        async with httpx.AsyncHTTPTransport(verify=False) as live:
+            with flakestorm.record(tmp_path / "a.tape"):
+                return await agent(live, 0)()
+
+    before = asyncio.run(recorded())
+    assert len({number for both in before for number in both}) == 16
+    transport = httpx.AsyncHTTPTransport(verify=False)  # no connection is made, so that all loops may share it
+    monkeypatch.setattr("flakestorm.api.replaying.Recorder", Kept)
+
+    def play(chance: int) -> None:
+        assert flakestorm.replay(tmp_path / "a.tape", agent(transport, chance)) == before  # each its own, each time
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(play, range(1000)))
+    footer = Tape.open(tmp_path / "a.tape").footer
+    assert footer is not None
+    assert (len(digests), set(digests)) == (1000, {footer.digest})
+    assert up.count() == 16
 
 
 def test_nothing_goes_out_even_where_no_socket_can_be_connected(

@@ -59,7 +59,8 @@ def fork(
         tools: `tape` has tools answered by the tape after the site too, by what they are asked.
         names: names of plain-HTTP tools, as they were given to `record`.
         mode: how the calls before the site are matched, as in `replay`.
-        restore: makes the environment what it was when the recorded run came to the site; called there, once.
+        restore: makes the environment what it was when the recorded run came to the site; called there, once. By
+            default `agent.restore` of the recorded config, where that config's agent is asked.
         seed: what a fault's choices follow from.
 
     Returns:
@@ -72,6 +73,7 @@ def fork(
         WorldFailed: the environment could not be restored.
     """
     change = Change(reply.encode() if isinstance(reply, str) else reply, fault, model)
+    restore = restore or (_configured(Path(tape), None) if fn is None else None)
     forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
     named = tuple((names or {}).items())
     if fn is None:
@@ -110,8 +112,22 @@ def fork_program(
         tools, names, mode, restore, seed: see `fork`.
         quiet: whether the command's output is only kept.
     """
+    restore = restore or _configured(tape, project)
     forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
     return _program(forking, argv, project, names, quiet=quiet)
+
+
+def _configured(tape: Path, project: Project | None) -> Callable[[Site], None] | None:
+    """What the project, by default that of the recorded config, puts back at a fork."""
+    from flakestorm.api.hooks import restoring
+
+    if project is None:
+        said = Tape.open(tape).header.get("command")
+        if isinstance(said, dict) and isinstance(said.get("config"), str) and Path(said["config"]).is_file():
+            from flakestorm.config import load
+
+            return restoring(load(Path(said["config"])), tape)
+    return None if project is None else restoring(project.config, tape)
 
 
 def _run(work: Any) -> Any:

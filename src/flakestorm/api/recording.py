@@ -15,8 +15,8 @@ from flakestorm.boundary.session import Crossing
 from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor, chain
-from flakestorm.core.site import Sites
-from flakestorm.errors import TapeError
+from flakestorm.core.site import Site, Sites
+from flakestorm.errors import TapeError, WorldFailed
 from flakestorm.tape.lanes import CONNECTIONS
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import Redactor, key_of
@@ -55,6 +55,7 @@ def record(
     input: str | None = None,  # noqa: A002 - SPEC's word
     tools: Mapping[str, str] | None = None,
     redact: Sequence[str] = (),
+    snapshot: Callable[[Site], object] | None = None,
 ) -> Iterator[Recording]:
     """While entered, the calls of this context, and of threads and tasks started in it, are recorded.
 
@@ -63,11 +64,14 @@ def record(
         input: what the recorded code is given; `replay` gives it again.
         tools: names of plain-HTTP tools, each with a URL glob.
         redact: what else is secret: regular expressions (RE2) and JSON paths, as in `boundary.redact`.
+        snapshot: saves the state around the code, as it is before the call of this site, for `fork`'s `restore`.
 
     Raises:
         Misuse: an entry of `redact` is neither.
         TapeError: the tape cannot be written.
+        WorldFailed: a snapshot failed; the tape is whole.
     """
+    from flakestorm.api.hooks import Snapshots
     from flakestorm.boundary import inprocess
 
     path = Path(path)
@@ -80,15 +84,19 @@ def record(
     recorder = Recorder(path, clock=clock.now, ledger=Ledger(), header=header, reached=drawing.reach, redactor=redactor)
     recording = Recording(path, recorder)
     error: str | None = None
+    snapshots = Snapshots(snapshot)
     try:
         named = tuple((tools or {}).items())
-        with inprocess.held(), held(), line_of(path.stem, recorder, clock, named, drawing=drawing).active():
+        line = line_of(path.stem, recorder, clock, named, snapshots.stages, drawing)
+        with inprocess.held(), held(), line.active():
             yield recording
     except BaseException as raised:
         error = f"{type(raised).__name__}: {raised}"
         raise
     finally:
         recorder.close(output=recording.output, error=error)
+    if snapshots.failure is not None:
+        raise WorldFailed(snapshots.failure)
 
 
 def record_command(
@@ -97,6 +105,7 @@ def record_command(
     *,
     tools: Sequence[tuple[str, str]] = (),
     config: Config | None = None,
+    within: Sequence[Interceptor] = (),
     told: Callable[[int], None] = lambda _: None,
 ) -> Ran:
     """Run a program and record its calls; its input, output and exit code are those it would have had anyway.
@@ -106,6 +115,7 @@ def record_command(
         path: the tape to write.
         tools: (name, URL glob) pairs that name plain-HTTP tools.
         config: says what else is secret.
+        within: stages between the recorder and the world.
         told: is given the number of recorded calls at the end.
 
     Raises:
@@ -132,7 +142,7 @@ def record_command(
     )
     ran: Ran | None = None
     try:
-        line = line_of(path.stem, recorder, clock, tools, drawing=drawing)
+        line = line_of(path.stem, recorder, clock, tools, within, drawing)
         ran = in_a_loop(lambda: launch(argv, cwd=Path.cwd(), line=line, stdin=None))
     finally:
         if ran is None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.errors import Misuse, TapeMismatch, WorldFailed
+from flakestorm.errors import Misuse, TapeMismatch
 
 if TYPE_CHECKING:
     from flakestorm.api.forked import Change, Forked
-    from flakestorm.core.site import Site
     from flakestorm.tape.fork import Tools
 
 __all__ = ["fork"]
@@ -32,7 +27,11 @@ _MOST_BYTES = 64 * 2**20
 @click.option("--resample", is_flag=True, help="Ask the world again.")
 @click.option("--model", metavar="NAME", help="Ask another model of the same provider.")
 @click.option("--tools", type=click.Choice(["live", "tape"]), default="live", help="Who answers tools after SITE.")
-@click.option("--restore", metavar="COMMAND", help="Run this at SITE: it makes the environment what it was there.")
+@click.option(
+    "--restore",
+    metavar="COMMAND",
+    help="Run this at SITE: it makes the environment what it was there; default: the config's agent.restore.",
+)
 @click.argument("tape", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
 def fork(
@@ -66,6 +65,7 @@ def fork(
     change = _change(file, fault, resample, model)
     from flakestorm.api import load
     from flakestorm.api.forking import fork_program
+    from flakestorm.api.hooks import command_hook
     from flakestorm.cli.record import named_tools
 
     configured = options.config is not None or options.config_path.exists()
@@ -82,7 +82,7 @@ def fork(
             tools=cast("Tools", tools),
             names=named_tools(None if project is None else project.config),
             mode="renamed" if boundary is None else boundary.match,
-            restore=None if restore is None else _restoring(restore, tape),
+            restore=None if restore is None else command_hook(restore, tape, key="--restore"),
             seed=options.seed or 0,
             quiet=options.format == "json",
         )
@@ -112,27 +112,6 @@ def _change(file: Path | None, fault: str | None, resample: bool, model: str | N
     if len(body) > _MOST_BYTES:
         raise Misuse(f"the reply {file} is larger than 64 MB")
     return Change(body)
-
-
-def _restoring(command: str, tape: Path) -> Callable[[Site], None]:
-    """What runs this command, which finds site and tape in its environment."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise Misuse(f"--restore {command!r} is no command line: {error}") from error
-    if not words:
-        raise Misuse("--restore needs a command")
-
-    def restore(site: Site) -> None:
-        env = {**os.environ, "FLAKESTORM_SITE": str(site), "FLAKESTORM_TAPE": str(tape.absolute())}
-        try:
-            done = subprocess.run(words, env=env, check=False, stdin=subprocess.DEVNULL, stdout=2)  # noqa: S603 - asked for
-        except OSError as error:
-            raise WorldFailed(f"--restore {words[0]!r} cannot be started: {error.strerror}") from error
-        if done.returncode:
-            raise WorldFailed(f"--restore {command!r} exited with code {done.returncode}; nothing after it was judged")
-
-    return restore
 
 
 def _tell(options: Globals, tape: Path, change: Change, forked: Forked) -> None:

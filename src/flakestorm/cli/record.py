@@ -48,15 +48,18 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
     path = options.output or STORE / "tapes" / name
     if texts:
         return _agent(options, prompt_of(texts), path)
+    from flakestorm.api.hooks import snapshots_of
     from flakestorm.api.recording import record_command
 
     config = config_of(options)
+    snapshots = snapshots_of(config, path)
     ran = record_command(
         command,
         path,
         tools=named_tools(config),
         config=config,
-        told=lambda count: _tell(options, count, path),
+        within=snapshots.stages,
+        told=lambda count: _tell(options, count, path, snapshots.failure),
     )
     return 130 if ran.interrupted and ran.code == 0 else ran.code
 
@@ -82,6 +85,7 @@ def named_tools(config: Config | None) -> tuple[tuple[str, str], ...]:
 def _agent(options: Globals, text: str, path: Path) -> int:
     from flakestorm.api import Options, load
     from flakestorm.api.asking import ask
+    from flakestorm.api.hooks import snapshots_of
     from flakestorm.api.recording import folder_for, moment
     from flakestorm.boundary.draws import fresh
     from flakestorm.tape.lanes import CONNECTIONS
@@ -94,9 +98,10 @@ def _agent(options: Globals, text: str, path: Path) -> int:
     }
     if project.config.agent.type in ("http", "command"):
         facts["lanes"] = CONNECTIONS
-    run = ask(project, text, path, Options(seed=options.seed), facts=facts, draws=fresh())
+    snapshots = snapshots_of(project.config, path)
+    run = ask(project, text, path, Options(seed=options.seed), within=snapshots.stages, facts=facts, draws=fresh())
     click.echo(run.output or "", nl=bool(run.output))
-    _tell(options, sum(run.calls.values()), path)
+    _tell(options, sum(run.calls.values()), path, snapshots.failure)
     if run.error is None:
         return 0
     from flakestorm.reports.text import visible
@@ -105,6 +110,8 @@ def _agent(options: Globals, text: str, path: Path) -> int:
     return 3 if run.error.startswith("unreachable") else 1
 
 
-def _tell(options: Globals, count: int, path: Path) -> None:
+def _tell(options: Globals, count: int, path: Path, failure: str | None) -> None:
+    if failure is not None:
+        click.echo(f"warning: {failure}; the tape is whole, but a fork from there on has nothing to restore", err=True)
     if not options.quiet:
         click.echo(f"recorded {count} call{'' if count == 1 else 's'} on {path}", err=True)

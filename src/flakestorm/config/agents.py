@@ -89,6 +89,20 @@ class Agent(Strict, frozen=True, kw_only=True):
             description="`module:function`, sync or async, called before each cell, so that no run sees another's state"
         ),
     ] = None
+    snapshot: Annotated[
+        str | None,
+        Meta(
+            description="saves the state around the agent before each call that `record` records: a command, given "
+            "FLAKESTORM_SITE and FLAKESTORM_TAPE, or `module:function`, called with both"
+        ),
+    ] = None
+    restore: Annotated[
+        str | None,
+        Meta(
+            description="puts back what `snapshot` saved at the site where `fork` leaves a tape: a command or "
+            "`module:function`, as `snapshot`"
+        ),
+    ] = None
     session: Annotated[
         Session | None,
         Meta(description="for type http: where requests hold the id of the conversation that they belong to"),

@@ -6,7 +6,9 @@ at the speed of memcmp, and what is left between the two ends by looking up its 
 
 from __future__ import annotations
 
-__all__ = ["Part", "Span", "apply", "common_prefix", "common_suffix", "parts_of", "replaced"]
+from collections.abc import Iterator, Sequence
+
+__all__ = ["Part", "Span", "common_prefix", "common_suffix", "parts_of", "quoted", "replaced"]
 
 Part = bytes | tuple[int, int]
 """New bytes, or (start, end) of bytes of the earlier text. Copies never overlap and never go back, so a text is at most
@@ -18,33 +20,40 @@ Span = tuple[int, int, bytes]
 _STEP = 256
 _COARSE = 16 << 10  # between longer ends, only whole objects are looked for
 _WORTH = 24  # a copy of fewer bytes costs more than it saves
+_PHRASE, _PHRASES = 32, 32  # how long a quoted phrase is at least, and how many are looked for
 
 
 def common_prefix(a: bytes, b: bytes, start: int = 0) -> int:
     """How many bytes both begin with, known to be at least `start`."""
     at, end, step = start, min(len(a), len(b)), _STEP
     while at < end:
-        if a[at : at + step] == b[at : at + step]:
+        one, other = a[at : at + step], b[at : at + step]
+        if one == other:
             at, step = at + step, step * 4
-        elif step == 1:
-            return at
+        elif step > _STEP:
+            step = _STEP
         else:
-            step = (step + 1) // 2 if step <= _STEP else _STEP
+            size = min(len(one), len(other))
+            differ = int.from_bytes(one[:size], "big") ^ int.from_bytes(other[:size], "big")
+            return at + size - (differ.bit_length() + 7) // 8
     return end
 
 
 def common_suffix(a: bytes, b: bytes, limit: int) -> int:
     """How many bytes both end with, at most `limit`."""
-    at, step, over_a, over_b = 0, 64, len(a), len(b)
+    over_a, over_b = len(a), len(b)
     limit = min(limit, over_a, over_b)
+    at, step = 0, _STEP
     while at < limit:
         step = min(step, limit - at)
-        if a[over_a - at - step : over_a - at] == b[over_b - at - step : over_b - at]:
+        one, other = a[over_a - at - step : over_a - at], b[over_b - at - step : over_b - at]
+        if one == other:
             at, step = at + step, step * 4
-        elif step == 1:
-            return at
+        elif step > _STEP:
+            step = _STEP
         else:
-            step = (step + 1) // 2 if step <= 64 else 64
+            differ = int.from_bytes(one, "little") ^ int.from_bytes(other, "little")
+            return at + step - (differ.bit_length() + 7) // 8
     return limit
 
 
@@ -65,11 +74,6 @@ def parts_of(old: bytes, new: bytes, prefix: int, suffix: int) -> list[Part]:
     if suffix:
         parts.append((left, len(old)))
     return parts
-
-
-def apply(old: bytes, parts: list[Part]) -> bytes:
-    """The inverse of `parts_of`."""
-    return b"".join([part if isinstance(part, bytes) else old[part[0] : part[1]] for part in parts])
 
 
 def replaced(text: bytes, spans: list[Span]) -> bytes:
@@ -104,16 +108,56 @@ def _by_pieces(old: bytes, start: int, end: int, new: bytes, parts: list[Part]) 
                 runs.append((here, at, length))
             reached = at + length if runs and runs[-1][1] + runs[-1][2] == at + length else reached
         here += length
-    done = 0
+    done, copied = 0, start  # how far the new text is told, and up to where in the old one
     for here, at, length in runs:
         if length < _WORTH:
             continue
-        if here > done:
-            parts.append(new[done:here])
-        parts.append((at, at + length))
-        done = here + length
+        head, tail = _common_words(old[copied:at], new[done:here]) if done else (0, 0)
+        if head:
+            parts[-1] = parts[-1][0], copied + head  # the copy that ended there
+        if done + head < here - tail:
+            parts.append(new[done + head : here - tail])
+        parts.append((at - tail, at + length))
+        done, copied = here + length, at + length
     if done < last:
-        parts.append(new[done:])
+        head, _ = _common_words(old[copied:end], new[done:]) if done else (0, 0)
+        if head:
+            parts[-1] = parts[-1][0], copied + head
+        parts.append(new[done + head :])
+
+
+def _common_words(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes of whole words two texts begin with, and how many they end with: values are to stay readable."""
+    head = common_prefix(old, new)
+    while head and head < len(new) and _cuts(new, head):
+        head -= 1
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    while tail and tail < len(new) and _cuts(new, len(new) - tail):
+        tail -= 1
+    return head, tail
+
+
+def _cuts(text: bytes, at: int) -> bool:
+    """Whether a word, or a character of several bytes, goes on here."""
+    return text[at] & 0xC0 == 0x80 or text[at - 1 : at + 1].isalnum()
+
+
+def quoted(new: bytes, said: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    """What a text says in quotes that was said before: from where and to where in it, which of those, and from where.
+
+    Args:
+        said: earlier texts; the first one that has a phrase is named.
+    """
+    at = looked = 0
+    for phrase in new.split(b'"'):
+        end = at + len(phrase)
+        if len(phrase) >= _PHRASE and looked < _PHRASES:
+            looked += 1
+            for number, text in enumerate(said):
+                if (begin := text.find(phrase)) >= 0:
+                    yield at, end, number, begin
+                    break
+        at = end + 1
 
 
 def _between_signs(new: bytes, prefix: int, suffix: int) -> tuple[int, int]:

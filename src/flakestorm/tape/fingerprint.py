@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -22,6 +23,7 @@ import msgspec
 
 from flakestorm.core.call import Headers, header
 from flakestorm.core.canon import parse, spell
+from flakestorm.tape.growing import LONG, Growing
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import is_secret_header
 from flakestorm.tape.tokens import RPC, Token, Tokens
@@ -33,6 +35,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 _SECRET = re.compile(r"\[secret:[0-9a-f]{8}\]|%5Bsecret(?::|%3A)[0-9a-f]{8}%5D", re.IGNORECASE)
+_FIELDS = 4096  # header fields that are remembered
 _LISTS = 16  # how many are remembered, to go on from; an agent has few conversations at a time
 
 _SILENT = frozenset(
@@ -170,6 +173,8 @@ class Requests:
         self._tokens = tokens or Tokens()
         self._parts: dict[tuple[str, bytes], Part] = {}
         self._lists: deque[tuple[str, bytes, Group]] = deque(maxlen=_LISTS)
+        self._fields: dict[tuple[str, str], tuple[str, list[Token]]] = {}
+        self._growing: deque[tuple[Growing, Group]] = deque(maxlen=_LISTS)
         self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
 
     def read(self, request: Request) -> Asked:
@@ -180,13 +185,24 @@ class Requests:
         shown = self._tokens.text(path, found)
         pairs = [f"{key}={self._tokens.text(value, found, key)}" for key, value in parse_qsl(query, True)]
         fields = says_something(request.headers)
-        lines = [f"{key}: {self._tokens.text(value, found, key)}" for key, value in fields]
+        lines = [self._line(field, found) for field in fields]
         credential = " ".join((_credential(request.headers), *_SECRET.findall(query))).strip()
         hard = (request.kind, request.name, request.method, shown, credential)
         renamed = "\n".join((*hard, "&".join(pairs), *lines))
         canonical = "\n".join((*hard[:3], path, credential, query, *(f"{k}: {v}" for k, v in fields)))
         head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
         return Asked(hard, fields, self._body(request), head)
+
+    def _line(self, field: tuple[str, str], found: list[Token]) -> str:
+        """A header's line, its tokens marked; most are those of the request before."""
+        known = self._fields.get(field)
+        if known is None:
+            tokens: list[Token] = []
+            known = f"{field[0]}: {self._tokens.text(field[1], tokens, field[0])}", tokens
+            if len(self._fields) < _FIELDS:
+                self._fields[field] = known
+        found += known[1]
+        return known[0]
 
     def _body(self, request: Request) -> tuple[tuple[str, Group], ...]:
         body = decode_body(request.body, request.headers)
@@ -196,12 +212,40 @@ class Requests:
         if kind == "application/x-www-form-urlencoded":
             pairs = parse_qsl(body.decode("utf-8", "replace"), True)
             return tuple((name, Group.of([self._part(name, value.encode(), False)])) for name, value in pairs)
+        if len(body) >= LONG and (grown := self._grown(body)) is not None:
+            return grown
         try:
             members = _members.decode(body)
         except (ValueError, RecursionError):
             return (("", Group.of([self._part("", body, True)])),) if body else ()
         rpc = "jsonrpc" in members
-        return tuple([self._member(name, members[name], rpc) for name in sorted(members)])
+        found = tuple([self._member(name, members[name], rpc) for name in sorted(members)])
+        if len(body) >= LONG:
+            groups = dict(found)
+            lists = {name: raw for name, raw in members.items() if f"{name}[]" in groups}
+            if (growing := Growing.of(body, members, lists)) is not None:
+                self._growing.appendleft((growing, groups[f"{growing.name}[]"]))
+        return found
+
+    def _grown(self, body: bytes) -> tuple[tuple[str, Group], ...] | None:
+        """What a body says that goes on from an earlier one, of which no item is read again; None if it does not."""
+        for at, (growing, group) in enumerate(self._growing):
+            if (members := growing.rest_of(body)) is None:
+                continue
+            name, added = growing.name, bytes(members[growing.name])
+            if new := self._items(name, added):
+                group = Group.of(new, group)
+            group = self._kept(name, group)
+            del self._growing[at]
+            self._growing.appendleft((growing.to(body, added), group))
+            rpc = "jsonrpc" in members
+            lists = {name: (f"{name}[]", group)}
+            return tuple([lists.get(each) or self._member(each, members[each], rpc) for each in sorted(members)])
+        return None
+
+    def _kept(self, name: str, group: Group) -> Group:
+        """The same group, if there was one that says the same."""
+        return self._groups.setdefault((name, group.canonical.digest(), group.renamed.digest(), len(group)), group)
 
     def _member(self, name: str, value: msgspec.Raw, rpc: bool) -> tuple[str, Group]:
         raw = bytes(value)
@@ -225,7 +269,7 @@ class Requests:
             group = Group.of(self._items(name, raw))
         if group:
             self._lists.appendleft((name, raw[:-1].rstrip(), group))
-        return self._groups.setdefault((name, group.canonical.digest(), group.renamed.digest(), len(group)), group)
+        return self._kept(name, group)
 
     def _items(self, name: str, raw: bytes) -> list[Part]:
         return [self._part(name, bytes(item), True) for item in _items.decode(raw)]
@@ -259,13 +303,19 @@ def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
     """The fields that say what is asked, sorted: behaviour stays; credentials, dates, versions, lengths do not."""
     kept: list[tuple[str, str]] = []
     for name, value in headers:
-        low = name.lower()
-        if low in _SILENT or _SILENT_PARTS.search(low) or is_secret_header(name):
+        if _is_silent(name):
             continue
+        low = name.lower()
         if low in ("content-type", "accept"):
             value = ",".join(one.partition(";")[0].strip().lower() for one in value.split(","))
         kept.append((low, value.strip()))
     return tuple(sorted(kept))
+
+
+@lru_cache(maxsize=4096)
+def _is_silent(name: str) -> bool:
+    low = name.lower()
+    return low in _SILENT or _SILENT_PARTS.search(low) is not None or is_secret_header(name)
 
 
 def _credential(headers: Headers) -> str:

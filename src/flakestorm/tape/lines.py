@@ -6,9 +6,10 @@ changed, moved, left out or added shows at the first line that disagrees. Whoeve
 tape; the chain tells accidents and edits, it does not name authors.
 
 What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
-as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear. Lane, wire,
-method and URL that were together before are `like`, the number of the first exchange that had them so, among those that
-said them. A member that has its usual value is left out. Every body gives back its exact bytes.
+as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear; a field whose value is null has
+the length of the body that it came with. Lane, wire, method and URL that were together before are `like`, the number of
+the first exchange that had them so, among those that said them. A member that has its usual value is left out. Every
+body gives back its exact bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import orjson
 
 from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
+from flakestorm.tape.growing import Hashes
 from flakestorm.tape.model import End, Exchange, Recorded
 from flakestorm.tape.texts import Shelf, Text, Texts
 
 __all__ = ["FILE", "START", "Lines", "Read", "Said", "digest", "open_seal", "seal"]
 
-FILE = 2
+FILE = 3
 """The number of the form that is written; older ones are read by way of `migrate`."""
 
 START = b""
@@ -37,6 +39,7 @@ START = b""
 _TAIL = len(b',"chain":""}') + 64
 _ADDRESS = ("lane", "wire", "method", "url")
 _BLOCKS = 512  # how many header blocks may be referred to
+_Fields = tuple[tuple[str, str | None], ...]
 
 
 def seal(content: Mapping[str, Any], previous: bytes) -> tuple[bytes, bytes]:
@@ -70,7 +73,8 @@ def digest(exchanges: Iterable[Exchange], output: str, *, form: int = FILE) -> s
     """What was asked and said, as one hexadecimal SHA-256; see `Said`.
 
     Args:
-        form: the number of the file's form; the first one hashed requests in another way.
+        form: the number of the file's form; the first one hashed requests in another way, and up to the second the
+            names of lanes counted, which are given out by arrival.
     """
     said = Said(form)
     for exchange in exchanges:
@@ -82,15 +86,15 @@ class Said:
     """What was asked and said, gathered exchange by exchange into one hash; no exchange is kept.
 
     It covers each request's method, URL and body, each reply's status and body as the agent saw it, their order within
-    each lane, and the agent's output. Times, headers and the order between lanes are left out, so two runs in which the
-    same things were said have the same digest.
+    each lane, and the agent's output. Times, headers, the lanes' names and the order between them are left out, so two
+    runs in which the same things were said have the same digest, whichever lane came first.
     """
 
-    __slots__ = ("_form", "_lanes")
+    __slots__ = ("_form", "_hashes", "_lanes")
 
     def __init__(self, form: int = FILE) -> None:
         self._lanes: dict[str, list[tuple[int, bytes]]] = {}
-        self._form = form
+        self._form, self._hashes = form, Hashes()
 
     def add(self, exchange: Exchange, request: bytes = b"") -> None:
         """An exchange that has ended; in any order.
@@ -100,7 +104,7 @@ class Said:
         """
         reply = exchange.reply
         if not request:
-            request = exchange.body if self._form == 1 else hashlib.sha256(exchange.body).digest()
+            request = exchange.body if self._form == 1 else self._hashes.of(exchange.lane, exchange.body)
         asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
         said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
         answer = reply.body
@@ -111,13 +115,25 @@ class Said:
     def total(self, output: str) -> str:
         """The hash, in hexadecimal, with the agent's output."""
         total = hashlib.sha256()
+        states: list[bytes] = []
         for lane, said in sorted(self._lanes.items()):
-            state = hashlib.sha256(lane.encode("utf-8", "replace"))
+            state = hashlib.sha256(lane.encode("utf-8", "replace") if self._form < 3 else b"")
             for _, each in sorted(said):
                 state.update(each)
-            total.update(state.digest())
+            states.append(state.digest())
+        for lane_state in states if self._form < 3 else sorted(states):
+            total.update(lane_state)
         total.update(output.encode("utf-8", "replace"))
         return total.hexdigest()
+
+
+class _Block(NamedTuple):
+    """Headers that were written out, with the size of their body, and which of them says that; -1: none."""
+
+    number: int
+    fields: Headers
+    size: int
+    length_at: int
 
 
 class Lines:
@@ -125,7 +141,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._texts = Texts()
-        self._heads: OrderedDict[str, tuple[int, Headers]] = OrderedDict()
+        self._heads: OrderedDict[str, _Block] = OrderedDict()
         self._blocks = 0
         self._addresses: dict[tuple[str, str, str, str], int] = {}
 
@@ -142,7 +158,7 @@ class Lines:
             line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
             if len(self._addresses) < _BLOCKS:
                 self._addresses[address] = len(self._addresses)
-        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers), body
+        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, exchange.body), body
         line["reply"] = self._recorded(exchange.reply, exchange.url)
         if world is not None:
             line["world"] = self._recorded(world, exchange.url)
@@ -157,8 +173,13 @@ class Lines:
             line["note"] = exchange.note
         return line, text, said
 
+    def kept(self, exchange: Exchange) -> tuple[Text | None, bytes]:
+        """As `line`, where no file is written."""
+        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True)[1:]
+
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
-        line: dict[str, Any] = {"status": reply.status, "headers": self._headers(f"! {url}", reply.headers)}
+        body = reply.body
+        line: dict[str, Any] = {"status": reply.status, "headers": self._headers(f"! {url}", reply.headers, body)}
         if reply.reason and reply.reason != "OK":
             line["reason"] = reply.reason
         elif not reply.reason and reply.status == 200:
@@ -166,7 +187,7 @@ class Lines:
         if reply.stream:
             line["stream"] = True
         chunks = reply.chunks
-        line["body"] = self._texts.put(f"! {url}", reply.body)[0]
+        line["body"] = self._texts.put(f"! {url}", body, reply=True)[0]
         if len(chunks) != 1:
             line["sizes"] = [len(chunk) for chunk in chunks]
         line["at_ms"] = reply.at_ms
@@ -176,26 +197,39 @@ class Lines:
             line["error"] = reply.error
         return line
 
-    def _headers(self, place: str, fields: Headers) -> Any:
+    def _headers(self, place: str, fields: Headers, body: bytes) -> Any:
         last = self._heads.get(place)
-        if last is not None and last[0] > self._blocks - _BLOCKS:
-            number, before = last
-            if fields == before:
-                return {"as": number}
+        if last is not None and last.number > self._blocks - _BLOCKS:
+            before, size = last.fields, len(body)
+            if fields == before and size == last.size:
+                return {"as": last.number}
             if len(fields) == len(before):
                 both = zip(fields, before, strict=True)
-                other = {str(at): new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
-                names = all(fields[int(at)][0] == before[int(at)][0] for at in other)
-                if names and len(other) < len(fields):
-                    return {"as": number, "but": other}
+                other = {at: new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
+                if all(fields[at][0] == before[at][0] for at in other):
+                    if last.length_at >= 0 and size != last.size:
+                        if fields[last.length_at][1] == str(size):
+                            del other[last.length_at]
+                        else:
+                            other[last.length_at] = fields[last.length_at][1]
+                    if not other:
+                        return {"as": last.number}
+                    if len(other) < len(fields):
+                        return {"as": last.number, "but": {str(at): value for at, value in other.items()}}
         if not fields:
             return fields
-        self._heads[place] = self._blocks, fields
+        told: _Fields = fields
+        length_at, length = -1, str(len(body))
+        for at, (name, value) in enumerate(fields):
+            if value == length and name.lower() == "content-length":
+                told, length_at = (*fields[:at], (name, None), *fields[at + 1 :]), at
+                break
+        self._heads[place] = _Block(self._blocks, fields, len(body), length_at)
         self._heads.move_to_end(place)
         if len(self._heads) > _BLOCKS:
             self._heads.popitem(last=False)
         self._blocks += 1
-        return fields
+        return told
 
 
 class Read:
@@ -203,7 +237,7 @@ class Read:
 
     def __init__(self) -> None:
         self._shelf = Shelf()
-        self._blocks: OrderedDict[int, Headers] = OrderedDict()
+        self._blocks: OrderedDict[int, _Fields] = OrderedDict()
         self._count = 0
         self._addresses: list[tuple[str, ...]] = []
 
@@ -215,8 +249,8 @@ class Read:
         """
         site = Site.parse(_text(line, "site"))
         lane, wire, method, url = self._address(line)
-        headers = self._headers(line)
         body: Any = self._shelf.get(line.get("body"))
+        headers = self._headers(line, body)
         reply = self._reply(line.get("reply"))
         world = line.get("world")
         heard = None if world is None else self._reply(world)
@@ -256,7 +290,8 @@ class Read:
         end, error, status = _text(line, "end", "eof"), line.get("error"), _whole(line, "status")
         if end not in get_args(End) or not (error is None or isinstance(error, str)):
             raise ValueError(f"'end' and 'error' cannot be {end!r} and {error!r}")
-        headers, body = self._headers(line), self._shelf.get(line.get("body"))
+        body = self._shelf.get(line.get("body"))
+        headers = self._headers(line, body)
         return Recorded(
             status=status,
             headers=headers,
@@ -268,7 +303,8 @@ class Read:
             error=error,
         )
 
-    def _headers(self, line: Mapping[str, Any]) -> Headers:
+    def _headers(self, line: Mapping[str, Any], body: Text | bytes) -> Headers:
+        length = body.length if isinstance(body, Text) else len(body)
         value = line.get("headers")
         if isinstance(value, dict):
             block, but = self._blocks.get(cast(int, value.get("as"))), value.get("but", {})
@@ -279,17 +315,21 @@ class Read:
                 if not (at.isdecimal() and int(at) < len(fields) and isinstance(new, str)):
                     raise ValueError(f"'headers' change a field {at!r} that is not there")
                 fields[int(at)] = fields[int(at)][0], new
-            return tuple(fields)
+            return _with_length(tuple(fields), length)
         pairs = [tuple(pair) if isinstance(pair, list) else () for pair in _list(line, "headers")]
-        if not all(len(pair) == 2 and all(isinstance(part, str) for part in pair) for pair in pairs):
+        if not all(len(p) == 2 and isinstance(p[0], str) and (p[1] is None or isinstance(p[1], str)) for p in pairs):
             raise ValueError("'headers' must be pairs of strings")
-        fields_of = cast(Headers, tuple(pairs))
-        if fields_of:
-            self._blocks[self._count] = fields_of
+        told = cast(_Fields, tuple(pairs))
+        if told:
+            self._blocks[self._count] = told
             self._count += 1
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
-        return fields_of
+        return _with_length(told, length)
+
+
+def _with_length(fields: _Fields, length: int) -> Headers:
+    return tuple([(name, str(length) if value is None else value) for name, value in fields])
 
 
 def _chunks(body: bytes, line: Mapping[str, Any]) -> list[bytes]:

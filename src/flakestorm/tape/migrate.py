@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flakestorm.tape.texts import from_json, to_json
+from flakestorm.tape.texts import SMALL, from_json, to_json
 
 __all__ = ["STEPS", "migrated"]
 
@@ -29,7 +29,33 @@ def _joined(reply: Any) -> Any:
     return {**rest, "body": to_json(b"".join(pieces)), "sizes": [len(piece) for piece in pieces]}
 
 
-STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1}
+def _from_2(line: dict[str, Any]) -> dict[str, Any]:
+    """Texts had numbers from 512 bytes on; now shorter ones have too, unless they are said to stand there `once`."""
+    line = {name: _unnumbered(part) if name in ("body", "world_body") else part for name, part in line.items()}
+    for name in ("reply", "world"):
+        if isinstance(reply := line.get(name), dict) and "body" in reply:
+            line[name] = {**reply, "body": _unnumbered(reply["body"])}
+    return line
+
+
+def _unnumbered(body: Any) -> Any:
+    if isinstance(body, dict) and "of" in body:
+        parts = body.get("parts")
+        if not isinstance(parts, list):
+            return body
+        copies = [part for part in parts if isinstance(part, list)]
+        if not all(len(copy) == 2 and all(type(at) is int for at in copy) for copy in copies):
+            raise ValueError("a part of a body must be text or [start, end]")
+        new = sum(len(from_json(part)) for part in parts if not isinstance(part, list))
+        length = new + sum(end - start for start, end in copies)
+    elif isinstance(body, str):
+        length = len(body) if len(body) >= 512 else len(body.encode())
+    else:
+        length = 0 if body is None else len(from_json(body))
+    return {"once": body} if SMALL <= length < 512 else body
+
+
+STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
 """From this number to the next: what becomes of a line. Header and footer pass through the steps too."""
 
 

@@ -2,8 +2,10 @@
 
 Texts of `SMALL` bytes and more are numbered as they appear in the file, from 0. One that has much in common with an
 earlier one, of those that are still in the window, is stored as `{"of": number, "parts": [[start, end], "new", ...]}`:
-bytes of the earlier text, and new ones. `Texts` writes them and `Shelf` reads them back; both move the same `Window`,
-so no file makes a reader hold more than that.
+bytes of the earlier text, and new ones. A request also quotes what was replied to the ones before, as
+`[start, end, number]`: bytes of the text of that number, which itself quotes nothing. `{"once": text}` is a text that
+gets no number. `Texts` writes them and `Shelf` reads them back; both move the same `Window`, so no file makes a reader
+hold more than that.
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from base64 import b64decode, b64encode
 from collections import OrderedDict, deque
 from typing import Any
 
-from flakestorm.tape.delta import Part, apply, common_prefix, common_suffix, parts_of
+from flakestorm.tape.delta import Part, common_prefix, common_suffix, parts_of, quoted
 
 __all__ = ["SMALL", "Shelf", "Text", "Texts", "from_json", "to_json"]
 
-SMALL = 512
+SMALL = 384
 """Shorter texts are written out wherever they occur."""
 
 _WINDOW, _WINDOW_BYTES = 1024, 32 << 20
 _DEPTH = 4096
-_CACHED_BYTES = 32 << 20
+_CACHED_BYTES = 4 << 20  # of texts that stay made
+_HELD_BYTES = 32 << 20  # of texts that later ones may continue
 _CANDIDATES = 16
+_QUOTED, _QUOTED_BYTES = 8, 64 << 10  # of how many replies, and how much of them, a request may quote
+_LONGEST = 256 << 20
 
 
 class Text:
@@ -33,17 +38,24 @@ class Text:
         base, parts: how; a base of None means that `data` is the text.
     """
 
-    __slots__ = ("_cache", "_data", "_parts", "base", "depth", "length", "new", "weight")
+    __slots__ = ("_cache", "_data", "_parts", "base", "depth", "length", "new", "quotes", "weight")
 
-    def __init__(self, data: bytes | None, base: Text | None, parts: list[Part], cache: _Cache) -> None:
+    def __init__(self, data: bytes | None, base: Text | None, parts: list[Piece], cache: _Cache) -> None:
         self._data, self.base, self._parts, self._cache = data, base, parts, cache
         if base is None:
             self.length = self.new = self.weight = len(data or b"")
-            self.depth = 0
+            self.depth, self.quotes = 0, False
         else:
-            self.new = sum(len(part) for part in parts if isinstance(part, bytes))
-            self.length = self.new + sum(part[1] - part[0] for part in parts if isinstance(part, tuple))
-            self.depth, self.weight = base.depth + 1, base.weight + self.new
+            new = copied = said = 0
+            for part in parts:
+                if isinstance(part, bytes):
+                    new += len(part)
+                elif len(part) == 2:
+                    copied += part[1] - part[0]
+                else:
+                    said += part[1] - part[0]
+            self.new, self.length, self.quotes = new, new + copied + said, said > 0 or base.quotes
+            self.depth, self.weight = base.depth + 1, base.weight + new + said
 
     def data(self) -> bytes:
         """The bytes."""
@@ -58,7 +70,7 @@ class Text:
             made = at._data
         made = made or b""
         for each in reversed(chain):
-            made = apply(made, each._parts)
+            made = _joined(made, each._parts)
         self._data = made
         self._cache.keep(self)
         return made
@@ -67,6 +79,10 @@ class Text:
         """Make it again when it is asked for the next time."""
         if self.base is not None:
             self._data = None
+
+
+Piece = Part | tuple[int, int, Text]
+"""Part of a text: of the one it is made from, or (start, end, text) of another one, which quotes nothing itself."""
 
 
 class _Cache:
@@ -126,13 +142,18 @@ class Texts:
         self._window, self._cache = _Window(), _Cache()
         self._places: dict[str, list[_Last]] = {}
         self._held = 0
+        self._said: deque[tuple[int, Text, bytes]] = deque()
+        self._said_bytes = 0
 
-    def put(self, place: str, data: bytes, *, grows: bool = False) -> tuple[Any, Text | None, bytes]:
+    def put(
+        self, place: str, data: bytes, *, grows: bool = False, reply: bool = False
+    ) -> tuple[Any, Text | None, bytes]:
         """A text as the JSON value that a line holds, as one to be kept in memory, and its SHA-256.
 
         Args:
             place: texts of the same place are likely to be alike.
             grows: it probably continues one of the same place, so its hash is made from that one's.
+            reply: later requests may quote it.
         """
         if len(data) < SMALL:
             return to_json(data), None, hashlib.sha256(data).digest() if grows else b""
@@ -143,6 +164,8 @@ class Texts:
             last = candidates[0]
         value, text, suffix = self._stored(last, data, follows)
         number = self._window.add(text)
+        if reply:
+            self._quotable(number, text, data)
         head, state, digest = b"", None, b""
         if grows:
             kept = len(data) - suffix
@@ -159,17 +182,53 @@ class Texts:
         if last is None or base is None:
             return to_json(data), Text(data, None, [], self._cache), 0
         if data == last.data and base.depth < _DEPTH:
-            whole: list[Part] = [(0, len(data))]
+            whole: list[Piece] = [(0, len(data))]
             return {"of": last.number, "parts": [[0, len(data)]]}, Text(None, base, whole, self._cache), 0
         prefix = common_prefix(last.data, data, len(last.head) if follows else 0)
         suffix = common_suffix(last.data, data, min(len(last.data), len(data)) - prefix)
         if base.depth >= _DEPTH:
             return to_json(data), Text(data, None, [], self._cache), suffix
-        parts = parts_of(last.data, data, prefix, suffix)
+        parts: list[Piece] = [*parts_of(last.data, data, prefix, suffix)]
+        if follows and self._said:
+            parts = self._quoting(parts)
         text = Text(None, base, parts, self._cache)
         if text.new + 16 * len(parts) > len(data) * 3 // 4 or text.weight > 4 * len(data) + 65536:
             return to_json(data), Text(data, None, [], self._cache), suffix
-        return {"of": last.number, "parts": [_part(part) for part in parts]}, text, suffix
+        return {"of": last.number, "parts": [self._part(part) for part in parts]}, text, suffix
+
+    def _quoting(self, parts: list[Piece]) -> list[Piece]:
+        """The same parts, with what was replied before as bytes of that reply."""
+        said = [(text, data) for number, text, data in self._said if self._window.get(number) is text]
+        out: list[Piece] = []
+        left = _QUOTED_BYTES
+        for part in parts:
+            if not isinstance(part, bytes):
+                out.append(part)
+                continue
+            done = 0
+            for start, end, which, begin in quoted(part, [data for _, data in said]):
+                if (left := left - (end - start)) < 0:
+                    break
+                out += (part[done:start], (begin, begin + end - start, said[which][0]))
+                done = end
+            if done < len(part):
+                out.append(part[done:])
+        return [part for part in out if part]
+
+    def _quotable(self, number: int, text: Text, data: bytes) -> None:
+        if len(data) > _QUOTED_BYTES:
+            return
+        self._said.appendleft((number, text, data))
+        self._said_bytes += len(data)
+        while len(self._said) > _QUOTED or self._said_bytes > _QUOTED_BYTES:
+            self._said_bytes -= len(self._said.pop()[2])
+
+    def _part(self, part: Piece) -> Any:
+        if isinstance(part, bytes):
+            return to_json(part)
+        if len(part) == 2:
+            return part
+        return part[0], part[1], next(number for number, text, _ in self._said if text is part[2])
 
     def _follow(self, place: str, candidates: list[_Last], gone: _Last | None, last: _Last) -> None:
         if gone is not None:
@@ -179,7 +238,7 @@ class Texts:
         self._held += len(last.data)
         if len(candidates) > _CANDIDATES:
             self._held -= len(candidates.pop().data)
-        if self._held > _CACHED_BYTES:  # everything starts anew: rare, and cheap enough
+        if self._held > _HELD_BYTES:  # everything starts anew: rare, and cheap enough
             self._places = {place: [last]}
             self._held = len(last.data)
 
@@ -196,6 +255,9 @@ class Shelf:
         Raises:
             ValueError: it stands for none.
         """
+        if isinstance(value, dict) and len(value) == 1 and "once" in value:
+            once = value["once"]
+            return self._made(once) if isinstance(once, dict) and "of" in once else from_json(once)
         if isinstance(value, dict) and "of" in value:
             text = self._made(value)
         else:
@@ -212,19 +274,40 @@ class Shelf:
         base = self._window.get(number) if isinstance(number, int) else None
         if base is None or not isinstance(listed, list) or base.depth >= _DEPTH:
             raise ValueError(f"a body refers to text {number!r}, which is not there")
-        parts: list[Part] = []
-        reached = 0
+        parts: list[Piece] = []
+        reached = quoted = 0
         for part in listed:
-            if isinstance(part, list):
-                if len(part) != 2 or not all(type(at) is int for at in part):
-                    raise ValueError("a part of a body must be text or [start, end]")
-                if not reached <= part[0] <= part[1] <= base.length:
-                    raise ValueError(f"a body refers to bytes {part} of text {number}, which has {base.length}")
-                parts.append((part[0], part[1]))
-                reached = part[1]
-            else:
+            if not isinstance(part, list):
                 parts.append(from_json(part))
-        return Text(None, base, parts, self._cache)
+                continue
+            if len(part) not in (2, 3) or not all(type(at) is int for at in part):
+                raise ValueError("a part of a body must be text, [start, end] or [start, end, number]")
+            start, end = part[0], part[1]
+            if len(part) == 2:
+                if not reached <= start <= end <= base.length:
+                    raise ValueError(f"a body refers to bytes {part} of text {number}, which has {base.length}")
+                parts.append((start, end))
+                reached = end
+                continue
+            other = self._window.get(part[2])
+            if other is None or other.quotes or not 0 <= start <= end <= other.length:
+                raise ValueError(f"a body quotes bytes {part}, which are not there to be quoted")
+            parts.append((start, end, other))
+            quoted += end - start
+        text = Text(None, base, parts, self._cache)
+        if quoted > _QUOTED_BYTES or text.length > _LONGEST:
+            raise ValueError(f"a body of {text.length} bytes, {quoted} of them quoted, is more than a tape may hold")
+        return text
+
+
+def _joined(base: bytes, parts: list[Piece]) -> bytes:
+    pieces: list[bytes] = []
+    for part in parts:
+        if isinstance(part, bytes):
+            pieces.append(part)
+        else:
+            pieces.append((base if len(part) == 2 else part[2].data())[part[0] : part[1]])
+    return b"".join(pieces)
 
 
 def to_json(data: bytes) -> str | dict[str, str]:
@@ -246,7 +329,3 @@ def from_json(value: Any) -> bytes:
     if isinstance(value, dict) and isinstance(value.get("base64"), str):
         return b64decode(value["base64"], validate=True)
     raise ValueError("a body must be a string, {'base64': ...} or {'of': ..., 'parts': [...]}")
-
-
-def _part(part: Part) -> Any:
-    return to_json(part) if isinstance(part, bytes) else part

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from functools import cache
 from json.encoder import encode_basestring
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from flakestorm.core.canon import number
 
@@ -88,6 +89,11 @@ _TOKEN = re.compile(
     )(?![0-9A-Za-z])""",
     re.VERBOSE,
 )
+_BEGINS = (
+    rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|[0-9a-fA-F]{32}|(?:call|toolu|srvtoolu|msg|resp|fc|rs)_[A-Za-z0-9]{8}"
+    rb"|chatcmpl-[A-Za-z0-9-]{8}|/tmp[a-z0-9_.]|/pytest-[0-9]|(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]"
+)
+_WORD = re.compile(rb"[0-9A-Za-z]*")
 _MAYBE = re.compile(r"\d\d|:\d|_[A-Za-z0-9]{8}|tmp")
 _ID_FIELDS = frozenset(
     ("requestid", "clientrequestid", "idempotencykey", "traceid", "spanid", "correlationid", "nonce", "invocationid")
@@ -199,8 +205,35 @@ def scan_reply(text: str) -> list[tuple[int, int, str]]:
     """Where in a reply there are tokens that are no times: begin, end and text, in order."""
     if not _MAYBE.search(text):
         return []
-    found = _TOKEN.finditer(text)
-    return [(m.start(), m.end(), m[0]) for m in found if m.lastgroup not in _TIME]
+    plain = text.encode("ascii", "replace")  # one byte for each character
+    found: list[tuple[int, int, str]] = []
+    likely, at, done = _likely(), 0, 0
+    while (near := likely.search(plain, at)) is not None:
+        begin, end = near.span()
+        if plain[begin : begin + 1] == b"/":
+            begin += 1
+        elif plain[end - 2 : end - 1] == b":":
+            begin = end - 1
+        match = _TOKEN.match(text, begin) if begin >= done else None
+        if match is not None and match.lastgroup not in _TIME:
+            found.append((match.start(), match.end(), match[0]))
+            end = done = match.end()
+        else:
+            end = cast(re.Match[bytes], _WORD.match(plain, begin)).end()
+        at = max(end - len("localhost"), near.start() + 1)  # only what stands before a port begins within a word
+    return found
+
+
+@cache
+def _likely() -> Any:
+    """Where a token may stand that is no time: what each of them begins with, found in one pass."""
+    try:
+        import re2  # only replays need it, and it takes a while
+    except ImportError:
+        return re.compile(_BEGINS)
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(_BEGINS, options)
 
 
 def _day(text: str) -> date | None:

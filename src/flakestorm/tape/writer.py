@@ -203,10 +203,12 @@ class Recorder:
             self._late = self._late or (self.redactor.version != self._known and self._written > 0)
             self._known = self.redactor.version
             self._written += 1
-            line, text, request = self._lines.line(clean)
-            self._said.add(clean, request)
-            if self._file is not None:
+            if self._file is None:
+                text, request = self._lines.kept(clean)
+            else:
+                line, text, request = self._lines.line(clean)
                 self._file.append(line)
+            self._said.add(clean, request)
             if text is not None and clean.body is exchange.body:
                 exchange.body = cast(bytes, text)  # most of it is in the request before
 

@@ -20,7 +20,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["Anthropic"]
@@ -40,7 +40,7 @@ class Anthropic:
         vertex = _VERTEX.search(path)
         if not vertex and not path.endswith("/v1/messages"):
             return None
-        body = parse(call.body)
+        body = outline(call.body)
         if body is None or not isinstance(body.get("messages"), list):
             return None
         return unquote(vertex[1]) if vertex else string(body.get("model"))

@@ -24,7 +24,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.eventstream import eventstream_framing, messages
 from flakestorm.wire.frames import Framer
 from flakestorm.wire.provider_errors import aws_error, aws_error_message
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.snapshots import Part, SnapshotRewriter, rewrite_whole
 
 __all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
@@ -66,7 +66,7 @@ class Bedrock(_Amazon):
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
         asked = _CONVERSE.search(call.url.partition("?")[0]) if call.method == "POST" else None
-        if asked is None or not isinstance((parse(call.body) or {}).get("messages"), list):
+        if asked is None or not isinstance((outline(call.body) or {}).get("messages"), list):
             return None
         return unquote(asked[1])
 

@@ -13,7 +13,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said
 from flakestorm.wire.failures import error_reply, retry_headers
 from flakestorm.wire.provider_errors import openai_error
-from flakestorm.wire.shape import Doc, obj, parse, string
+from flakestorm.wire.shape import Doc, obj, outline, parse, string
 from flakestorm.wire.unread import Unread
 
 __all__ = ["Completions"]
@@ -39,7 +39,7 @@ class Completions(Unread):
         legacy = _LEGACY.search(path)
         if not legacy and not _COHERE.search(path):
             return None
-        body = parse(call.body) or {}
+        body = outline(call.body) or {}
         if not (body.get("prompt") if legacy else body.get("messages") or body.get("message")):
             return None
         deployed = _DEPLOYMENT.search(path)

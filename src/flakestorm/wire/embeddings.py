@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, Usage
 from flakestorm.wire.provider_errors import google_error, ollama_error, openai_error
-from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, outline, parse, string
 from flakestorm.wire.unread import Unread
 
 __all__ = ["Embeddings"]
@@ -39,7 +39,7 @@ class Embeddings(Unread):
             return model if not path.endswith(":predict") or "embed" in model else None
         if not path.endswith(("/embeddings", *_OLLAMA, *_COHERE)):
             return None
-        body = parse(call.body) or {}
+        body = outline(call.body) or {}
         if not any(body.get(key) for key in _ASKED_IN):
             return None
         azure = _AZURE.search(path)

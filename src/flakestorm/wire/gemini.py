@@ -25,7 +25,7 @@ from flakestorm.wire.failures import error_reply, request_token
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
 from flakestorm.wire.gemini_parts import CallPieces, GeminiAnswers, content_text
 from flakestorm.wire.provider_errors import google_error, google_error_object
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.snapshots import SnapshotRewriter, rewrite_whole
 from flakestorm.wire.sse import encode
 
@@ -42,7 +42,7 @@ class Gemini:
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
         asked = _PATH.search(call.url.partition("?")[0]) if call.method == "POST" else None
-        if asked is None or not isinstance((parse(call.body) or {}).get("contents"), list | dict | str):
+        if asked is None or not isinstance((outline(call.body) or {}).get("contents"), list | dict | str):
             return None
         return unquote(asked[1])
 

@@ -15,7 +15,7 @@ from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import Change, edited
 from flakestorm.wire.frames import Framer, Lines, frames
 from flakestorm.wire.provider_errors import ollama_error, ollama_error_document
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.snapshots import Part, SnapshotRewriter, rewrite_whole
 
 __all__ = ["Ollama", "OllamaAnswer", "OllamaAnswers"]
@@ -39,7 +39,7 @@ class Ollama:
         path = call.url.partition("?")[0].rstrip("/")
         if not path.endswith(("/api/chat", "/api/generate")):
             return None
-        body = parse(call.body) or {}
+        body = outline(call.body) or {}
         asks = isinstance(body.get("messages"), list) if path.endswith("/chat") else isinstance(body.get("prompt"), str)
         return string(body.get("model")) or None if asks else None
 

@@ -17,7 +17,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat_edit import ChatRewriter, rewrite_body
 from flakestorm.wire.openai_chat_parts import Fragments, content_text, function_of
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import DONE, encode, events, looks_like_sse
 
 __all__ = ["OpenAIChat"]
@@ -37,7 +37,7 @@ class OpenAIChat(OpenAI):
         path = call.url.partition("?")[0].rstrip("/")
         if not path.endswith("/chat/completions"):
             return None
-        body = parse(call.body)
+        body = outline(call.body)
         if body is None or not isinstance(body.get("messages"), list):
             return None
         if model := string(body.get("model")):

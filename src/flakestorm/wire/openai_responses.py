@@ -17,7 +17,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_responses_edit import ARGUMENTS, ENDS, is_text, rewrite_body
 from flakestorm.wire.openai_responses_stream import ResponsesRewriter
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
@@ -38,7 +38,7 @@ class OpenAIResponses(OpenAI):
         """
         if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith("/responses"):
             return None
-        body = parse(call.body) or {}
+        body = outline(call.body) or {}
         model, stored = string(body.get("model")), isinstance(body.get("prompt"), dict)
         continues = any(body.get(key) for key in ("previous_response_id", "conversation"))
         asks = isinstance(body.get("input"), str | list) or stored or continues

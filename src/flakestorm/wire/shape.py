@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import orjson
 
-__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "offered", "parse", "parse_prefix", "string"]
+__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "offered", "outline", "parse", "parse_prefix", "string"]
 
 Doc = dict[str, Any]
 """A JSON object."""
+
+_LONG = 4096
 
 
 def parse(data: bytes) -> Doc | None:
@@ -26,6 +29,34 @@ def parse(data: bytes) -> Doc | None:
     except orjson.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def outline(data: bytes) -> Doc | None:
+    """As `parse`, for those who ask only which members there are and of what kind: in a long document the lists and
+    objects are not read, and whatever one of them holds, `...` stands for it."""
+    if len(data) < _LONG:
+        return parse(data)
+    try:
+        return {name: _unread(memoryview(raw)) for name, raw in _members().decode(data).items()}
+    except (ValueError, RecursionError):
+        return None
+
+
+@cache
+def _members() -> Any:
+    import msgspec  # only long documents need it
+
+    return msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _unread(raw: memoryview) -> Any:
+    first = raw[:1].tobytes()
+    if first not in b"[{":
+        return orjson.loads(raw)
+    empty = len(raw) < _LONG and not raw[1:-1].tobytes().strip()
+    if first == b"[":
+        return [] if empty else [...]
+    return {} if empty else {"...": ...}
 
 
 def parse_prefix(text: str) -> Doc:

@@ -1,14 +1,13 @@
-import sys
 from pathlib import Path
 
 import click
 import pytest
 
 from flakestorm.api.forked import Change, Forked
-from flakestorm.cli.fork import _change, _restoring, _tell
+from flakestorm.cli.fork import _change, _tell
 from flakestorm.cli.options import Globals
 from flakestorm.core.site import Site
-from flakestorm.errors import Misuse, WorldFailed
+from flakestorm.errors import Misuse
 from unit_cli import run
 
 SITE = Site("tool", "search", 1)
@@ -24,18 +23,6 @@ def test_exactly_one_change_is_said(tmp_path: Path) -> None:
             _change(*wrong)
     with pytest.raises(Misuse, match="cannot be read"):
         _change(tmp_path, None, False, None)
-
-
-def test_restoring_runs_a_command_and_believes_its_exit_code(tmp_path: Path) -> None:
-    script = tmp_path / "restore.py"
-    script.write_text(f"import os; open(r'{tmp_path / 'site'}', 'w').write(os.environ['FLAKESTORM_SITE'])")
-    _restoring(f"{sys.executable} {script}", Path("a.tape"))(SITE)
-    assert (tmp_path / "site").read_text() == "tool/search#1"
-    with pytest.raises(WorldFailed, match="code 1"):
-        _restoring("false", Path("a.tape"))(SITE)
-    for wrong in ("", "'"):
-        with pytest.raises(Misuse, match="--restore"):
-            _restoring(wrong, Path("a.tape"))
 
 
 def test_what_is_said_holds_nothing_of_an_agent_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:

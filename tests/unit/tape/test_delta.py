@@ -5,10 +5,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.tape.delta import apply, common_prefix, common_suffix, parts_of, replaced
+from flakestorm.tape.delta import Part, common_prefix, common_suffix, parts_of, quoted, replaced
 
 words = [b"a", b"bc", b',"role":"user"', "é".encode(), b"\xff", b"x" * 700, b"},{"]
 pieces = st.lists(st.sampled_from(words), max_size=12)
+
+
+def apply(old: bytes, parts: list[Part]) -> bytes:
+    return b"".join([part if isinstance(part, bytes) else old[part[0] : part[1]] for part in parts])
 
 
 def ends(old: bytes, new: bytes) -> tuple[int, int]:
@@ -47,6 +51,25 @@ def test_no_character_is_cut_in_two(some: list[bytes]) -> None:
     old, new = text + "Zürich".encode(), text + "Zörich".encode()
     for part in parts_of(old, new, *ends(old, new)):
         assert not isinstance(part, bytes) or part.decode()
+
+
+def test_values_are_told_whole_and_the_words_before_them_are_not_repeated() -> None:
+    frame = '{"id": "%s", "object": "chat.completion", "created": %d, "model": "gpt-4o-2024-08-06", "said": "it is %s"}'
+    old, new = (frame % value for value in (("one", 1760000498, "yes"), ("two", 1760000499, "no, never")))
+    parts = parts_of(old.encode(), new.encode(), *ends(old.encode(), new.encode()))
+    assert [part for part in parts if isinstance(part, bytes)] == [b'two",', b"1760000499", b"no, never"]
+
+
+def test_what_was_said_before_is_found_in_quotes() -> None:
+    first, second = (
+        b"the earliest flight to Oslo is at nine",
+        b'she said \\"the flight to Bergen leaves at seven\\" twice',
+    )
+    replies = [b'{"text": "' + second + b'"}', b'{"text": "' + first + b'"}']
+    new = b',{"role":"assistant","content":"' + first + b'"},{"role":"user","content":"' + second + b'","short"}'
+    found = list(quoted(new, replies))
+    assert [new[start:end] for start, end, _, _ in found] == [first, b"the flight to Bergen leaves at seven\\"]
+    assert all(replies[which][begin:].startswith(new[start:end]) for start, end, which, begin in found)
 
 
 def test_spans_are_replaced() -> None:

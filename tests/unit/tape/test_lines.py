@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -90,6 +91,75 @@ def test_a_line_is_json_for_anyone() -> None:
     assert json.loads(line) == {"text": "é\n", "n": 1, "chain": chain.decode()}
 
 
+def test_a_chat_of_a_thousand_turns_takes_a_kilobyte_per_exchange() -> None:
+    lines, read, total, chain, so_far = Lines(), Read(), 0, START, ""
+    for turn in range(1000):
+        asked, said = (sha256(f"{who} {turn}".encode()).hexdigest() * 2 for who in ("user", "model"))
+        so_far += ("," if turn else "") + f'{{"role":"user","content":"{asked[:118]}"}}'
+        body = f'{{"model":"gpt-4o","messages":[{so_far}]}}'.encode()
+        so_far += f',{{"role":"assistant","content":"{said[:118]}"}}'
+        message = {"role": "assistant", "content": said[:118], "refusal": None, "annotations": []}
+        usage = {"prompt_tokens": 50 * turn, "completion_tokens": 25, "total_tokens": 50 * turn + 25}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        reply = {"id": f"chatcmpl-{asked[:29]}", "object": "chat.completion", "created": 1760000000 + turn}
+        reply |= {"model": "gpt-4o-2024-08-06", "choices": [choice], "usage": usage, "service_tier": "default"}
+        answer = json.dumps(reply, indent=2).encode()
+        reset = f"Sun, 22 Nov 2026 10:{turn // 60:02}:{turn % 60:02} GMT"
+        heard = (("date", reset), ("content-type", "application/json"), ("x-ratelimit-remaining-tokens", str(turn)))
+        heard += (("x-request-id", f"req_{said[:32]}"), ("content-length", str(len(answer))))
+        exchange = Exchange(
+            Site("llm", "gpt-4o", turn + 1),
+            lane="1",
+            wire="openai_chat",
+            url="https://api.openai.com/v1/chat/completions",
+            headers=(("content-type", "application/json"), ("content-length", str(len(body)))),
+            body=body,
+            reply=Recorded(200, heard, "OK", [answer], [turn * 1234.567]),
+            sent=1,
+            t_ms=turn * 1234.5,
+            duration_ms=0.067,
+            n=turn,
+        )
+        line, chain = seal(lines.line(exchange)[0], chain)
+        total += len(line)
+        if turn % 100 == 99 or turn < 9:
+            assert (again := read.exchange(json.loads(line))) == exchange
+            assert again.body == body
+        else:
+            read.exchange(json.loads(line))
+    assert total / 1000 <= 1024
+
+
+def test_where_no_file_is_written_hash_and_memory_are_the_same() -> None:
+    lines, kept = Lines(), Lines()
+    for n in range(1, 40):
+        exchange = asked(n, body=b"[" + b"x" * 1000 + b",1" * n + b"]", reply=b"y" * 1000)
+        line, text, said = lines.line(exchange)
+        other, again = kept.kept(exchange)
+        assert (said, again) == (sha256(exchange.body).digest(),) * 2
+        assert (text is None) == (other is None)
+        assert text is None or other is None or text.data() == other.data() == exchange.body
+        assert line["site"] == str(exchange.site)
+
+
+def test_a_length_that_is_the_bodys_is_not_written() -> None:
+    lines, read = Lines(), Read()
+    bodies = [b"one", b"three", b"seven", b"seven"]
+    lengths = ["3", "5", "77", "5"]  # the third one lies
+    run = [
+        Exchange(Site("http", "x", n), headers=(("Content-Length", length), ("a", "b")), body=body, n=n)
+        for n, (body, length) in enumerate(zip(bodies, lengths, strict=True), 1)
+    ]
+    said = [lines.line(exchange)[0] for exchange in run]
+    assert [json.loads(json.dumps(line["headers"])) for line in said] == [
+        [["Content-Length", None], ["a", "b"]],
+        {"as": 0},
+        {"as": 0, "but": {"0": "77"}},
+        {"as": 0},
+    ]
+    assert [read.exchange(json.loads(json.dumps(line))) for line in said] == run
+
+
 def test_bytes_that_are_no_text_are_base64() -> None:
     exchange = Exchange(Site("http", "x", 1), body=b"\xff\xfe")
     assert to_line(exchange)["body"] == {"base64": "//4="}
@@ -142,6 +212,7 @@ GOOD = to_line(Exchange(Site("tool", "search", 1), faults=(Firing(Site("tool", "
         ({"reply": {**GOOD["reply"], "sizes": [1]}}, "'sizes' add up to 1 bytes, and the body has 0"),
         ({"reply": {**GOOD["reply"], "sizes": [-1]}}, "'sizes' must hold whole numbers"),
         ({"headers": ["ab"]}, "'headers' must be pairs"),
+        ({"headers": [[None, "a"]]}, "'headers' must be pairs"),
         ({"body": 7}, "a body must be"),
         ({"body": {"base64": "?"}}, "base64|padding"),
         ({"reply": None}, "'reply' and 'world' must be objects"),
@@ -194,6 +265,16 @@ def test_lanes_may_interleave_differently() -> None:
     one = [asked(0, "a", b"1"), asked(1, "b", b"2")]
     other = [asked(1, "a", b"1"), asked(0, "b", b"2")]
     assert digest(one, "") == digest(other, "")
+
+
+def test_lanes_may_have_other_names_and_no_other_calls() -> None:
+    one = [asked(0, "a", b"1"), asked(1, "b", b"2"), asked(2, "a", b"3")]
+    renamed = [replace(exchange, lane={"a": "b", "b": "a"}[exchange.lane]) for exchange in one]
+    moved = [one[0], one[1], replace(one[2], lane="b")]
+    apart = [one[0], one[1], replace(one[2], lane="c")]
+    assert digest(one, "") == digest(renamed, "")
+    assert len({digest(run, "") for run in (one, moved, apart)}) == 3
+    assert digest(one, "", form=2) != digest(renamed, "", form=2)
 
 
 def test_a_line_of_an_earlier_version_has_no_world_body() -> None:

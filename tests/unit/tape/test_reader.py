@@ -177,8 +177,8 @@ def test_any_bytes_are_a_tape_or_damaged(tmp_path_factory: pytest.TempPathFactor
         (b'{"interactions": []}\n', "its first line is not a tape's header"),
         (b'{"format":"flakestorm-tape/1","chain":"00"}\n', "edited or damaged at this line"),
         (
-            b'{"format":"flakestorm-tape/3","sealed":"otherwise"}\n',
-            "flakestorm-tape/3, .* reads flakestorm-tape/1 to 2; upgrade",
+            b'{"format":"flakestorm-tape/4","sealed":"otherwise"}\n',
+            "flakestorm-tape/4, .* reads flakestorm-tape/1 to 3; upgrade",
         ),
     ],
 )

@@ -27,6 +27,29 @@ def read(values: list[object]) -> list[bytes]:
     return [data_of(text) for text in [shelf.get(value) for value in values]]
 
 
+def conversation(turns: int, *, escaped: bool = False) -> list[tuple[str, bytes]]:
+    """Requests and replies of a growing chat, each with its place."""
+    messages: list[dict[str, str]] = []
+    run: list[tuple[str, bytes]] = []
+    for turn in range(turns):
+        messages.append(
+            {"role": "user", "content": f"question {turn}: is there a flight to Oslo, and what is its price?"}
+        )
+        run.append(("asked", json.dumps({"model": "m", "messages": messages}).encode()))
+        said = (
+            f"answer {turn}: the earliest one leaves at {turn} o'clock" + (' "sharp"' if escaped else "") + ", é" * 60
+        )
+        frame = {"id": f"chatcmpl-{turn}", "choices": [{"index": 0, "message": {"role": "assistant", "content": said}}]}
+        run.append(("said", json.dumps(frame).encode()))
+        messages.append({"role": "assistant", "content": said})
+    return run
+
+
+def put(kept: Texts, run: list[tuple[str, bytes]]) -> list[object]:
+    values = [kept.put(place, body, grows=place == "asked", reply=place == "said")[0] for place, body in run]
+    return [json.loads(json.dumps(value)) for value in values]
+
+
 bodies = st.lists(st.sampled_from([b"a", "é".encode(), b"\xff", b"x" * 300, LONG, b'","']), max_size=6).map(b"".join)
 
 
@@ -40,6 +63,73 @@ def test_a_growing_text_is_stored_once() -> None:
     values = stored(*run)
     assert len(json.dumps(values)) < 6 * len(run[-1])
     assert read(values) == run
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_request_quotes_the_reply_before(escaped: bool) -> None:
+    run = conversation(30, escaped=escaped)
+    values = put(Texts(), run)
+    assert read(values) == [body for _, body in run]
+    asked = json.dumps(values[-2])
+    assert "question 29" in asked
+    assert "o'clock" not in asked  # what was replied stands in the reply alone
+    assert json.dumps(values).count("leaves at 7") == 1
+
+
+def test_replies_that_are_gone_from_the_window_are_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_WINDOW", 2)
+    run = [turn for place, body in conversation(20) for turn in ((place, body), (f"{place} again", body + b" "))]
+    assert read(put(Texts(), run)) == [body for _, body in run]
+
+
+def test_texts_of_one_occurrence_get_no_number() -> None:
+    shelf = Shelf()
+    assert data_of(shelf.get({"once": LONG.decode()})) == LONG
+    assert data_of(shelf.get({"once": {"base64": "AAAA"}})) == bytes(3)
+    with pytest.raises(ValueError, match="text 0, which is not there"):
+        shelf.get({"of": 0, "parts": []})
+    shelf.get(LONG.decode())
+    assert data_of(shelf.get({"once": {"of": 0, "parts": [[0, 400], "x"]}})) == LONG[:400] + b"x"
+    with pytest.raises(ValueError, match="text 1, which is not there"):
+        shelf.get({"of": 1, "parts": []})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"of": 0, "parts": [[0, 4, 9]]}, "not there to be quoted"),
+        ({"of": 0, "parts": [[0, 4, 2]]}, "not there to be quoted"),  # it quotes itself
+        ({"of": 0, "parts": [[0, 4, 3]]}, "not there to be quoted"),  # what it is made from does
+        ({"of": 0, "parts": [[0, 2000, 1]]}, "not there to be quoted"),
+        ({"of": 0, "parts": [[9, 4, 1]]}, "not there to be quoted"),
+        ({"of": 0, "parts": [[-4, 4, 1]]}, "not there to be quoted"),
+        ({"of": 0, "parts": [[0, 4, None]]}, "a part of a body"),
+        ({"of": 0, "parts": [[0, 1024, 1]] * 65}, "65 of them quoted|66560 of them quoted"),
+        ({"once": 7}, "a body must be"),
+    ],
+)
+def test_what_quotes_too_much_or_nothing_is_refused(value: object, message: str) -> None:
+    shelf = Shelf()
+    for known in (
+        LONG.decode(),
+        LONG.decode(),
+        {"of": 0, "parts": [[0, 1000], [0, 4, 1]]},
+        {"of": 2, "parts": [[0, 999]]},
+    ):
+        shelf.get(known)
+    assert data_of(shelf.get({"of": 2, "parts": [[0, 1000], [2, 6, 1]]})) == LONG[:1000] + LONG[2:6]
+    with pytest.raises(ValueError, match=message):
+        shelf.get(value)
+
+
+def test_a_text_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_LONGEST", 4 * len(LONG))
+    shelf = Shelf()
+    shelf.get(LONG.decode())
+    for number in range(3):
+        shelf.get({"of": number, "parts": [[0, (number + 1) * 1024], [0, 1024, 0]]})
+    with pytest.raises(ValueError, match="more than a tape may hold"):
+        shelf.get({"of": 3, "parts": [[0, 4096], [0, 1024, 0]]})
 
 
 def test_the_hash_is_that_of_the_whole() -> None:

@@ -1,8 +1,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from flakestorm.tape.tokens import RPC, Span, Token, Tokens, scan_reply
+from flakestorm.tape.tokens import _TIME, _TOKEN, RPC, Span, Token, Tokens, scan_reply
 from replay_support import RECORDED_S, SPANS
 
 NOW = datetime.fromtimestamp(RECORDED_S, UTC)
@@ -68,3 +70,23 @@ def test_tokens_of_a_reply_are_those_that_are_no_times() -> None:
     text = f"x call_abcDEF123456 at {NOW.isoformat()}"
     assert scan_reply(text) == [(2, 19, "call_abcDEF123456")]
     assert scan_reply("nothing") == []
+
+
+WORDS = [
+    *("0b8e8f52-6c3e-4c8e-9d43-7a5d0e1a2b3c", "0b8e8f526c3e4c8e9d437a5d0e1a2b3c", "call_abcDEF123456", "call_template"),
+    *(
+        "chatcmpl-AbC123xyz",
+        "/tmp/tmpab12cd34",
+        "/tmp/tmp.AbCdEf12",
+        "/pytest-12/",
+        "http://127.0.0.1:8401",
+        "[::1]:99",
+    ),
+    *("localhost:1", "x", "é", "\U0001f600", '"', " ", "-", "_", "\n", "0123456789abcdef" * 3, "2026-05-20T10:00:37Z"),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=9).map("".join))
+def test_no_token_of_a_reply_is_overlooked(text: str) -> None:
+    every = [(found.start(), found.end(), found[0]) for found in _TOKEN.finditer(text) if found.lastgroup not in _TIME]
+    assert scan_reply(text) == every

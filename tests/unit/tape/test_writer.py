@@ -380,7 +380,7 @@ def test_the_file_grows_by_one_whole_line_per_exchange(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert sizes == [1, 2, 3]
     assert len(lines) == 4
-    assert {"format": "flakestorm-tape/2", "run": "r-1", "input": "to Oslo"}.items() <= lines[0].items()
+    assert {"format": "flakestorm-tape/3", "run": "r-1", "input": "to Oslo"}.items() <= lines[0].items()
     assert [line["site"] for line in lines[1:3]] == ["tool/search#1", "tool/search#2"]
     assert lines[3] == {"output": "done", "error": None, "digest": run.recorder.digest, "chain": lines[3]["chain"]}
 

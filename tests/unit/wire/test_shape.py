@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.shape import dump, items, number, obj, objects, offered, parse, parse_prefix, string
+from flakestorm.wire.shape import dump, items, number, obj, objects, offered, outline, parse, parse_prefix, string
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -15,6 +15,33 @@ JSON = st.recursive(
 @pytest.mark.parametrize("data", [b"", b"[1]", b"null", b'"x"', b"{", b"\xff", b"[" * 5000, b'{"a":NaN}'])
 def test_only_an_object_is_parsed(data: bytes) -> None:
     assert parse(data) is None
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_an_outline_tells_which_members_there_are(long: bool) -> None:
+    rest = {"x": "y" * 9000} if long else {}
+    doc = {
+        "model": "gpt-4o",
+        "n": 1.5,
+        "stream": None,
+        "none": [],
+        "no": {},
+        "some": [{"a": 1}],
+        "so": {"b": 2},
+        **rest,
+    }
+    found = outline(json.dumps(doc, indent=2).encode())
+    assert found is not None
+    assert {name: (type(value), bool(value)) for name, value in found.items()} == {
+        name: (type(value), bool(value)) for name, value in doc.items()
+    }
+    assert [found[name] for name in ("model", "n", "stream")] == ["gpt-4o", 1.5, None]
+
+
+@pytest.mark.parametrize("data", [b"[1]", b"{", b'{"a": [', b'{"a": nan}', b'{"a":' + b"[" * 5000])
+def test_what_is_no_object_has_no_outline(data: bytes) -> None:
+    assert outline(data) is None
+    assert outline(data + b" " * 9000) is None
 
 
 @given(st.dictionaries(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers(0, 9)))
