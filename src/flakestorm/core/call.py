@@ -27,6 +27,7 @@ __all__ = [
     "Tap",
     "Transducer",
     "header",
+    "streamed",
     "with_header",
     "without_headers",
 ]
@@ -141,22 +142,6 @@ class Call:
     site: Site | None = None
     patience_s: float | None = None
 
-    def known(self, kind: Kind, name: str, wire: str, site: Site) -> Call:
-        """The same call, with what the classify stage found out about it."""
-        return Call(
-            self.method,
-            self.url,
-            self.headers,
-            self.body,
-            self.upload,
-            kind,
-            name,
-            wire,
-            self.lane,
-            site,
-            self.patience_s,
-        )
-
 
 @_light
 @dataclass(frozen=True, slots=True)
@@ -184,8 +169,15 @@ class Reply:
     @property
     def streamed(self) -> bool:
         """Whether the body arrives as a stream of events (SSE or NDJSON) rather than as one document."""
-        kind = header(self.headers, "content-type")
-        return kind is not None and _is_stream(kind)
+        return streamed(self.headers)
+
+
+def streamed(headers: Headers) -> bool:
+    """Whether a body with these headers is a stream of events."""
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == "content-type":
+            return _is_stream(value)
+    return False
 
 
 @lru_cache(maxsize=256)

@@ -44,7 +44,19 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
         kind, name, wire = _identify(call, named)
         with lock:
             site = sites.next(kind, name)
-        return call.known(kind, name, wire, site)
+        return Call(
+            call.method,
+            call.url,
+            call.headers,
+            call.body,
+            call.upload,
+            kind,
+            name,
+            wire,
+            call.lane,
+            site,
+            call.patience_s,
+        )
 
     return stage
 
