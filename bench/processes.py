@@ -80,6 +80,6 @@ def _running(command: Sequence[str | Path], *, stdout: int) -> Iterator[subproce
 
 
 def _environment() -> dict[str, str]:
-    """This one, without proxies: everything measured here is on loopback."""
+    """This one, without proxies: everything measured here is on loopback. What is measured is this checkout's."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return {**kept, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}

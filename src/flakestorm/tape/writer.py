@@ -32,7 +32,7 @@ from flakestorm.version import __version__
 
 __all__ = ["Recorder"]
 
-_MANY = 64
+_MANY = 64  # exchanges that wait to be added to the digest
 _TUNNEL = "what passed inside this tunnel was not seen"
 
 
@@ -68,14 +68,14 @@ class Recorder:
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
-        self._keep, self._total, self._lines = keep, Said(), Lines()
+        self._keep, self._said, self._lines = keep, Said(), Lines()
         self._unsaid: list[tuple[Exchange, bytes]] = []  # not in the total yet: that is quicker for many at once
         self.count = 0
         self._open: dict[Site, _Open] = {}
         self._digest: str | None = None
         self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
         self._cleaner = Cleaner(self.redactor)
-        self._asked, self.said = _Heads(self.redactor), _Heads(self.redactor)
+        self._asked_heads, self._said_heads = _Heads(self.redactor), _Heads(self.redactor)
         self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
         if self.redactor.patterns:
             self._header["redact"] = list(self.redactor.patterns.entries)
@@ -111,7 +111,7 @@ class Recorder:
             call.wire,
             call.method,
             redactor.url(call.url),
-            self._asked.headers(call.headers),
+            self._asked_heads.headers(call.headers),
             call.body,
             Recorded(0, (), "", [], [], False, "client left"),
         )
@@ -176,8 +176,8 @@ class Recorder:
             output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
             late = self._late or self.redactor.version != self._known
             if self._file is not None and (late or self._head != cleaned_header(self._header, self.redactor)):
-                self._file, self._total = without_late_secrets(self._file, self._header, self.redactor, self._total)
-            self._digest = self._total.total(output)
+                self._file, self._said = without_late_secrets(self._file, self._header, self.redactor, self._said)
+            self._digest = self._said.total(output)
             if self._file is not None:
                 more: dict[str, Any] = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
                 more |= {"turns": [asdict(redacted(turn, self.redactor)) for turn in turns]} if turns else {}
@@ -209,7 +209,7 @@ class Recorder:
             self._written += 1
             line, text, request = self._lines.line(clean)
             self._unsaid.append((clean, request))
-            if len(self._unsaid) >= _MANY:
+            if not self._keep or len(self._unsaid) >= _MANY:
                 self._say()
             if self._file is not None:
                 self._file.append(line)
@@ -217,8 +217,9 @@ class Recorder:
                 exchange.body = cast(bytes, text)  # most of it is in the request before
 
     def _say(self) -> None:
+        """Add to the digest what waits for it; only the footer holds it, so there is no hurry."""
         for clean, request in self._unsaid:
-            self._total.add(clean, request)
+            self._said.add(clean, request)
         self._unsaid.clear()
 
     def reached(self, at_ms: float) -> None:
@@ -247,7 +248,7 @@ class _Open(Watching, Tap):
     def watched(self, status: int, headers: Headers, reason: str) -> Tap:
         into = self._into
         into.status, into.reason, into.stream = status, reason, streamed(headers)
-        into.headers = self._recorder.said.headers(headers)
+        into.headers = self._recorder._said_heads.headers(headers)
         return self
 
     def failed(self, error: BaseException) -> None:
