@@ -19,6 +19,7 @@ _SOURCE = b"|".join((*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re
 _NEEDLES = (*(needle for _, needle, _, _ in SHAPES), *NEEDLES)
 _USERINFO = re.compile(rb"://[^/\s\"@]*@")
 _FEW = 64 << 10
+_FOREVER = 1 << 62
 
 
 class _Search:
@@ -34,6 +35,7 @@ class _Search:
     def _each(self, text: bytes) -> Any:
         self._left -= len(text)
         if self._left < 0:
+            self._left = _FOREVER  # while importing, garbage may be collected, and a stream among it be recorded
             self.match = _search()
             return self.match(text)
         lower = text.lower()

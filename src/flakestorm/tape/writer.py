@@ -72,6 +72,7 @@ class Recorder:
         self._unsaid: list[tuple[Exchange, bytes]] = []  # not in the total yet: that is quicker for many at once
         self.count = 0
         self._open: dict[Site, _Open] = {}
+        self._ending: list[_Open] = []
         self._digest: str | None = None
         self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
         self._cleaner = Cleaner(self.redactor)
@@ -185,42 +186,55 @@ class Recorder:
                 self._file.close()
 
     def ended(self, at: _Open) -> None:
-        """The exchange is over: it goes to the file."""
-        exchange, world = at.exchange, at.world
+        """The exchange is over: it goes to the file.
+
+        While one is on its way there, another may end in the same thread, where the garbage collector finds a stream
+        that nobody read to its end. It waits, for lines refer to those before.
+        """
         with self._lock:
-            if self._open.pop(exchange.site, None) is None:
-                return  # the run was over before this exchange was
-            now_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000  # round() takes four times as long
-            exchange.duration_ms = int((now_ms - exchange.t_ms) * 1000 + 0.5) / 1000
-            if not exchange.reply.status:
-                self.reached(exchange.t_ms + exchange.duration_ms)
-            if len(self._ledger.fired) > at.fired_before:
-                fired = self._ledger.fired[at.fired_before :]
-                exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
-            if exchange.faults and world is not None:
-                if at.said is not None:
-                    _heads(world, at.said, self.redactor)
-                exchange.world = world if _differ(world, exchange.reply) else None
-            if at.call.upload is not None:
-                _keep_upload(exchange, at.call.upload)
-            clean = self._cleaner.exchange(exchange, known=at.known)
-            self._late = self._late or (self.redactor.version != self._known and self._written > 0)
-            self._known = self.redactor.version
-            self._written += 1
-            line, text, request = self._lines.line(clean)
-            self._unsaid.append((clean, request))
-            if not self._keep or len(self._unsaid) >= _MANY:
-                self._say()
-            if self._file is not None:
-                self._file.append(line)
-            if text is not None and clean.body is exchange.body:
-                exchange.body = cast(bytes, text)  # most of it is in the request before
+            self._ending.append(at)
+            if len(self._ending) == 1:
+                try:
+                    for each in self._ending:  # which may grow
+                        self._end(each)
+                finally:
+                    self._ending.clear()
+
+    def _end(self, at: _Open) -> None:
+        exchange, world = at.exchange, at.world
+        if self._open.pop(exchange.site, None) is None:
+            return  # the run was over before this exchange was
+        now_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000  # round() takes four times as long
+        exchange.duration_ms = int((now_ms - exchange.t_ms) * 1000 + 0.5) / 1000
+        if not exchange.reply.status:
+            self.reached(exchange.t_ms + exchange.duration_ms)
+        if len(self._ledger.fired) > at.fired_before:
+            fired = self._ledger.fired[at.fired_before :]
+            exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
+        if exchange.faults and world is not None:
+            if at.said is not None:
+                _heads(world, at.said, self.redactor)
+            exchange.world = world if _differ(world, exchange.reply) else None
+        if at.call.upload is not None:
+            _keep_upload(exchange, at.call.upload)
+        clean = self._cleaner.exchange(exchange, known=at.known)
+        self._late = self._late or (self.redactor.version != self._known and self._written > 0)
+        self._known = self.redactor.version
+        self._written += 1
+        line, text, request = self._lines.line(clean)
+        self._unsaid.append((clean, request))
+        if not self._keep or len(self._unsaid) >= _MANY:
+            self._say()
+        if self._file is not None:
+            self._file.append(line)
+        if text is not None and clean.body is exchange.body:
+            exchange.body = cast(bytes, text)  # most of it is in the request before
 
     def _say(self) -> None:
         """Add to the digest what waits for it; only the footer holds it, so there is no hurry."""
-        for clean, request in self._unsaid:
+        unsaid, self._unsaid = self._unsaid, []
+        for clean, request in unsaid:
             self._said.add(clean, request)
-        self._unsaid.clear()
 
     def reached(self, at_ms: float) -> None:
         """A reply began then, or failed to come."""
