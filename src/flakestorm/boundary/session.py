@@ -51,6 +51,7 @@ class Crossing:
         "clock",
         "draws",
         "loop",
+        "places",
         "remarks",
         "run",
         "seams",
@@ -67,6 +68,8 @@ class Crossing:
         """How many calls came in by each in-process seam; as `calls`."""
         self.remarks: list[str] = []
         """What a reader of the run's tape should know about how its calls came in."""
+        self.places: dict[Any, Any] = {}
+        """What seams keep in mind of the addresses that the agent calls, until the run is over."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that the agent was last seen on, if it ever was."""
         self._threads = threading.local()
@@ -119,7 +122,7 @@ class Crossing:
             seam: the one by which a call comes in with this question.
         """
         if seam:
-            self.saw(seam)
+            self.seams[seam] = self.seams.get(seam, 0) + 1
         loop = asyncio._get_running_loop()  # None where there is none; the public form raises, at twice the price
         task = None
         if loop is not None:

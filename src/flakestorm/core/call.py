@@ -27,6 +27,7 @@ __all__ = [
     "Tap",
     "Transducer",
     "header",
+    "streamed",
     "with_header",
     "without_headers",
 ]
@@ -135,22 +136,6 @@ class Call(Record, frozen=True):
     def _said(self) -> tuple[object, ...]:
         return astuple(replace(self, upload=None))
 
-    def known(self, kind: Kind, name: str, wire: str, site: Site) -> Call:
-        """The same call, with what the classify stage found out about it."""
-        return Call(
-            self.method,
-            self.url,
-            self.headers,
-            self.body,
-            self.upload,
-            kind,
-            name,
-            wire,
-            self.lane,
-            site,
-            self.patience_s,
-        )
-
 
 class Reply(Record, frozen=True):
     """The answer to a call.
@@ -176,8 +161,15 @@ class Reply(Record, frozen=True):
     @property
     def streamed(self) -> bool:
         """Whether the body arrives as a stream of events (SSE or NDJSON) rather than as one document."""
-        kind = header(self.headers, "content-type")
-        return kind is not None and _is_stream(kind)
+        return streamed(self.headers)
+
+
+def streamed(headers: Headers) -> bool:
+    """Whether a body with these headers is a stream of events."""
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == "content-type":
+            return _is_stream(value)
+    return False
 
 
 @lru_cache(maxsize=256)

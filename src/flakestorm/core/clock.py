@@ -65,7 +65,7 @@ class Clock:
         self._real, self.skips = real, skips
         self._lock = threading.Lock()
         self._skipped_s = 0.0
-        self._at_work = 0
+        self._at_work: list[None] = []  # one for each; a list grows and shrinks in single steps, which need no lock
         self._wakes: dict[object, float] = {}
 
     def now(self) -> float:
@@ -79,13 +79,11 @@ class Clock:
 
     def begin(self) -> None:
         """A call of the run is really under way: no time is skipped until `end`."""
-        with self._lock:
-            self._at_work += 1
+        self._at_work.append(None)
 
     def end(self) -> None:
         """It is not any more."""
-        with self._lock:
-            self._at_work -= 1
+        self._at_work.pop()
 
     def passing(self, seconds: float, pause_s: float, timers: Timers | None = None) -> Generator[float, None, None]:
         """Let this much of the run's time pass; yields the real pauses, in seconds, that the caller is to make.

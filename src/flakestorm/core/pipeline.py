@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from flakestorm.core.call import Call, Reply, Sleep
+from flakestorm.core.call import Call, Headers, Reply, Sleep, Tap
 from flakestorm.errors import StageError
 
 __all__ = ["Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive"]
@@ -102,9 +102,17 @@ class Passing(_Flow):
 
 
 class Watching(Passing):
-    """A `Passing` that does nothing to a reply but attach taps, so that the world's own reply can be handed on."""
+    """A `Passing` that does nothing to a reply but attach a tap, so that the world's own reply can be handed on."""
 
     __slots__ = ()
+
+    def watched(self, status: int, headers: Headers, reason: str) -> Tap:
+        """The world's reply begins so; gives the tap that its body passes. A seam may ask this in place of `answered`,
+        and no `Reply` need be made."""
+        raise NotImplementedError
+
+    def answered(self, reply: Reply) -> Reply:
+        return reply.pipe(self.watched(reply.status, reply.headers, reply.reason))
 
 
 class _Passed(Passing):
@@ -162,7 +170,9 @@ def chain(*stages: Interceptor) -> Callable[[Call], Flow]:
                     return _run([*passing, _flow(flow, stage)], tuple(further))
         except BaseException as error:  # it belongs to the flow, as what a generator raises does
             return _run([*passing, _raising(error)], ())
-        return passing[0] if len(passing) == 1 and passing[0].call is call else _Passed(call, passing)
+        if len(passing) == 1 and passing[0].call is call:
+            return passing[0]
+        return _Passed(call, passing)
 
     return enter
 

@@ -60,6 +60,9 @@ class Site(NamedTuple):
         return cls(cast(Kind, found["kind"]), unquote(found["name"]), int(found["occurrence"]))
 
 
+_new = tuple.__new__
+
+
 class Sites:
     """Hands out the sites of one run.
 
@@ -74,7 +77,7 @@ class Sites:
     def next(self, kind: Kind, name: str) -> Site:
         """The site of a call that has just arrived."""
         n = self._seen[kind, name] = self._seen.get((kind, name), 0) + 1
-        return Site(kind, name, n)
+        return _new(Site, (kind, name, n))  # without the detour by way of the class, which is Python
 
     def seen(self, *kinds: Kind) -> tuple[str, ...]:
         """The names seen so far in these kinds (all kinds when none is given), in order of first appearance."""

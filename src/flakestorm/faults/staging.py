@@ -110,7 +110,12 @@ class Stage:
         if kind in ("tool", "mcp"):
             self._crossed.add(call.name)
         hits = self._hits(call, filters) if filters else []
-        carried = self._carried(call) if self._listening and kind == "llm" else ()
+        carried: tuple[Carried | Entered, ...] = ()
+        if kind == "llm" and self._listening:
+            _site(call)
+            holds = bool(self._on_results) and holds_results(call.wire, call.body)
+            if holds or self._lately or self._on_conversations:
+                carried = self._carried(call, holds)
         if hits or carried:
             inner: Flow | Call = self._through(call, _Crossing(hits, carried))
         elif kind == "mcp":
@@ -156,11 +161,13 @@ class Stage:
                 self._lately.update(matching)
             return [self._hit(at, site) for at in matching if self._due(at, site)]
 
-    def _carried(self, call: Call) -> tuple[Carried | Entered, ...]:
-        """What faults want a model request to say, outermost first; empty if they want nothing."""
-        _site(call)
+    def _carried(self, call: Call, holds: bool) -> tuple[Carried | Entered, ...]:
+        """What faults want a model request to say, outermost first; empty if they want nothing.
+
+        Args:
+            holds: whether it may hold results of tools, and a fault is for some.
+        """
         entered = self._entries.carried(call) if self._on_conversations else None
-        holds = self._on_results and holds_results(call.wire, call.body)
         results = self._results.carried(call) if holds else None
         if self._lately:
             with self._lock:

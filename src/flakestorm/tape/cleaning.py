@@ -59,11 +59,15 @@ class Cleaner:
         self._redactor = redactor
         self._seen: dict[str, _Seen] = {}
 
-    def exchange(self, exchange: Exchange) -> Exchange:
-        """The exchange without secrets; the very object where there are none. It is not changed."""
+    def exchange(self, exchange: Exchange, *, known: int = -1) -> Exchange:
+        """The exchange without secrets; the very object where there are none. It is not changed.
+
+        Args:
+            known: the redactor's version before it cleaned the URL and the header fields.
+        """
         redactor, body, reply = self._redactor, exchange.body, exchange.reply
         place = f"{exchange.lane} {exchange.url}"
-        if self._nothing_in(exchange, place, body):
+        if self._nothing_in(exchange, place, body, known):
             return exchange
         prefix, suffix = self._discover_new(place, body)
         plain = _unpacked(body, exchange.headers)
@@ -97,13 +101,13 @@ class Cleaner:
                 changed["faults"] = faults
         return replace(exchange, **changed) if changed else exchange  # type: ignore[arg-type]
 
-    def _nothing_in(self, exchange: Exchange, place: str, body: bytes) -> bool:
+    def _nothing_in(self, exchange: Exchange, place: str, body: bytes, known: int) -> bool:
         """Whether there is plainly no secret in an exchange of the usual kind, told by one pass over what is new."""
         redactor, reply = self._redactor, exchange.reply
         answer, new = reply.body, body
         if (
             reply.stream or reply.error or exchange.world is not None or exchange.world_body is not None
-            or exchange.faults or exchange.note or redactor.patterns
+            or exchange.faults or exchange.note or redactor.patterns.entries
             or body[:1] not in _PLAIN or answer[:1] not in _PLAIN
         ):  # fmt: skip
             return False
@@ -118,7 +122,7 @@ class Cleaner:
             return False
         if new is not body:
             self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", [], redactor.version)
-        return (
+        return known == redactor.version or (
             redactor.url(exchange.url) == exchange.url
             and redactor.headers(exchange.headers) == exchange.headers
             and redactor.headers(reply.headers) == reply.headers

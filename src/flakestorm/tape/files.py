@@ -47,15 +47,20 @@ class Growing:
     def closed(self) -> bool:
         return self._raw.closed
 
-    def append(self, line: bytes) -> None:
-        """A line with its line end.
+    def append(self, line: bytes) -> bool:
+        """A line with its line end. Tells whether the file was open for it.
 
         Raises:
             OSError: it cannot be written.
         """
+        raw = self._raw
+        if raw.closed:
+            return False
         if self._packer is not None:
             line = self._packer.compress(line, self._packer.FLUSH_BLOCK)
-        self._write(line)
+        if (written := raw.write(line) or 0) < len(line):
+            self._write(line[written:])
+        return True
 
     def close(self, *, finish: bool = True) -> None:
         """Nothing more will come.

@@ -10,32 +10,29 @@ exchanges in flight.
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from flakestorm.core.call import Call, Reply, Tap, header
+from flakestorm.core.call import Call, Headers, Reply, Tap, header, streamed
 from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
-from flakestorm.errors import StageError, TapeError
+from flakestorm.errors import StageError
 from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
-from flakestorm.tape.files import Growing
-from flakestorm.tape.lines import FILE, START, Lines, Said, seal
+from flakestorm.tape.lines import FILE, Lines, Said
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor, key_of
+from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
 from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
 
 __all__ = ["Recorder"]
 
-_AS_IT_IS = ("key", "redact")
+_MANY = 64  # exchanges that wait to be added to the digest
 _TUNNEL = "what passed inside this tunnel was not seen"
 
 
@@ -72,16 +69,19 @@ class Recorder:
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
         self._keep, self._said, self._lines = keep, Said(), Lines()
+        self._unsaid: list[tuple[Exchange, bytes]] = []  # not in the total yet: that is quicker for many at once
         self.count = 0
         self._open: dict[Site, _Open] = {}
+        self._ending: list[_Open] = []
         self._digest: str | None = None
         self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
         self._cleaner = Cleaner(self.redactor)
+        self._asked_heads, self._said_heads = _Heads(self.redactor), _Heads(self.redactor)
         self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
         if self.redactor.patterns:
             self._header["redact"] = list(self.redactor.patterns.entries)
-        self._head = head = _cleaned(self._header, self.redactor)
-        self._file = None if path is None else _File(path)
+        self._head = head = cleaned_header(self._header, self.redactor)
+        self._file = None if path is None else SealedFile(path)
         self._written = 0
         self._known = self.redactor.version
         self._late = False  # whether a secret was learned after lines were written that may hold it
@@ -104,20 +104,23 @@ class Recorder:
         site = call.site
         if site is None:
             raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
+        redactor = self.redactor
+        known = redactor.version
         exchange = Exchange(
             site,
             call.lane,
             call.wire,
             call.method,
-            self.redactor.url(call.url),
-            self.redactor.headers(call.headers),
+            redactor.url(call.url),
+            self._asked_heads.headers(call.headers),
             call.body,
-            _unheard(),
-            note=_TUNNEL if call.method == "CONNECT" else "",
+            Recorded(0, (), "", [], [], False, "client left"),
         )
-        at = _Open(call, exchange, self, len(self._ledger.fired))
+        if call.method == "CONNECT":
+            exchange.note = _TUNNEL
+        at = _Open(call, exchange, self, len(self._ledger.fired), known)
         with self._lock:
-            exchange.t_ms = self.now_ms()
+            exchange.t_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000
             exchange.n = self.count
             self.count += 1
             if self._keep:
@@ -136,7 +139,7 @@ class Recorder:
 
     def inner(self, call: Call) -> Flow | Call:
         """The stage that sees what the world says."""
-        at = self._open.get(cast(Site, call.site))
+        at = self._open.get(call.site)  # type: ignore[arg-type]  # one without a site is not there
         if at is None:  # the run is over, or this call never passed `outer`
             return call
         exchange = at.exchange
@@ -170,10 +173,11 @@ class Recorder:
                 at.exchange.reply = _so_far(at.exchange.reply)
                 at.world = at.world and _so_far(at.world)
                 self.ended(at)
+            self._say()
             output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
             late = self._late or self.redactor.version != self._known
-            if self._file is not None and (late or self._head != _cleaned(self._header, self.redactor)):
-                self._file, self._said = _without_late_secrets(self._file, self._header, self.redactor, self._said)
+            if self._file is not None and (late or self._head != cleaned_header(self._header, self.redactor)):
+                self._file, self._said = without_late_secrets(self._file, self._header, self.redactor, self._said)
             self._digest = self._said.total(output)
             if self._file is not None:
                 more: dict[str, Any] = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
@@ -182,35 +186,57 @@ class Recorder:
                 self._file.close()
 
     def ended(self, at: _Open) -> None:
-        """The exchange is over: it goes to the file."""
-        exchange, world = at.exchange, at.world
+        """The exchange is over: it goes to the file.
+
+        While one is on its way there, another may end in the same thread, where the garbage collector finds a stream
+        that nobody read to its end. It waits, for lines refer to those before.
+        """
         with self._lock:
-            if self._open.pop(exchange.site, None) is None:
-                return  # the run was over before this exchange was
-            exchange.duration_ms = int((self.now_ms() - exchange.t_ms) * 1000 + 0.5) / 1000
-            if not exchange.reply.status:
-                self.reached(exchange.t_ms + exchange.duration_ms)
-            if len(self._ledger.fired) > at.fired_before:
-                fired = self._ledger.fired[at.fired_before :]
-                exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
-            if exchange.faults and world is not None:
-                if at.said is not None:
-                    _heads(world, at.said, self.redactor)
-                exchange.world = world if _differ(world, exchange.reply) else None
-            if at.call.upload is not None:
-                _keep_upload(exchange, at.call.upload)
-            clean = self._cleaner.exchange(exchange)
-            self._late = self._late or (self.redactor.version != self._known and self._written > 0)
-            self._known = self.redactor.version
-            self._written += 1
-            if self._file is None:
-                text, request = self._lines.kept(clean)
-            else:
-                line, text, request = self._lines.line(clean)
-                self._file.append(line)
+            self._ending.append(at)
+            if len(self._ending) == 1:
+                try:
+                    for each in self._ending:  # which may grow
+                        self._end(each)
+                finally:
+                    self._ending.clear()
+
+    def _end(self, at: _Open) -> None:
+        exchange, world = at.exchange, at.world
+        if self._open.pop(exchange.site, None) is None:
+            return  # the run was over before this exchange was
+        now_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000  # round() takes four times as long
+        exchange.duration_ms = int((now_ms - exchange.t_ms) * 1000 + 0.5) / 1000
+        if not exchange.reply.status:
+            self.reached(exchange.t_ms + exchange.duration_ms)
+        if len(self._ledger.fired) > at.fired_before:
+            fired = self._ledger.fired[at.fired_before :]
+            exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
+        if exchange.faults and world is not None:
+            if at.said is not None:
+                _heads(world, at.said, self.redactor)
+            exchange.world = world if _differ(world, exchange.reply) else None
+        if at.call.upload is not None:
+            _keep_upload(exchange, at.call.upload)
+        clean = self._cleaner.exchange(exchange, known=at.known)
+        self._late = self._late or (self.redactor.version != self._known and self._written > 0)
+        self._known = self.redactor.version
+        self._written += 1
+        if self._file is None:
+            text, request = self._lines.kept(clean)
+        else:
+            line, text, request = self._lines.line(clean)
+            self._file.append(line)
+        self._unsaid.append((clean, request))
+        if not self._keep or len(self._unsaid) >= _MANY:
+            self._say()
+        if text is not None and clean.body is exchange.body:
+            exchange.body = cast(bytes, text)  # most of it is in the request before
+
+    def _say(self) -> None:
+        """Add to the digest what waits for it; only the footer holds it, so there is no hurry."""
+        unsaid, self._unsaid = self._unsaid, []
+        for clean, request in unsaid:
             self._said.add(clean, request)
-            if text is not None and clean.body is exchange.body:
-                exchange.body = cast(bytes, text)  # most of it is in the request before
 
     def reached(self, at_ms: float) -> None:
         """A reply began then, or failed to come."""
@@ -225,37 +251,64 @@ class Recorder:
 class _Open(Watching, Tap):
     """An exchange under way: the call as it passes, then its reply, noted as it passes, until both have ended."""
 
-    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "heard", "said", "world")
+    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "heard", "known", "said", "world")
 
-    def __init__(self, call: Call, exchange: Exchange, recorder: Recorder, fired_before: int) -> None:
+    def __init__(self, call: Call, exchange: Exchange, recorder: Recorder, fired_before: int, known: int) -> None:
         self.call, self.exchange, self._recorder, self.fired_before = call, exchange, recorder, fired_before
+        self.known = known  # how many secrets were known before anything of it was cleaned
         self._into = exchange.reply  # what passes after the run's end is noted here, and the exchange has a copy
         self.heard = False  # whether `Recorder.heard` notes what the world says
         self.world: Recorded | None = None
         self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
 
-    def answered(self, reply: Reply) -> Reply:
-        _heads(self._into, reply, self._recorder.redactor)
-        return reply.pipe(self)
+    def watched(self, status: int, headers: Headers, reason: str) -> Tap:
+        into = self._into
+        into.status, into.reason, into.stream = status, reason, streamed(headers)
+        into.headers = self._recorder._said_heads.headers(headers)
+        return self
 
     def failed(self, error: BaseException) -> None:
         _broke(self._into, error)
         self._recorder.ended(self)
 
     def chunk(self, data: bytes) -> None:
-        self._into.chunks.append(data)
-        at_ms = self._recorder.now_ms()
-        self._into.at_ms.append(at_ms)
-        if len(self._into.at_ms) == 1:
-            self._recorder.reached(at_ms)
+        into, recorder = self._into, self._recorder
+        at_ms = int((recorder._clock() - recorder._began) * 1e6 + 0.5) / 1000
+        into.chunks.append(data)
+        into.at_ms.append(at_ms)
+        if recorder._reached is not None and len(into.at_ms) == 1:
+            recorder._reached(at_ms)
 
     def end(self, error: BaseException | None) -> None:
-        _ended(self._into, error)
+        if error is None:
+            self._into.end = "eof"
+        else:
+            _ended(self._into, error)
         self._recorder.ended(self)
 
     def now_ms(self) -> float:
         """Milliseconds since the run began."""
         return self._recorder.now_ms()
+
+
+class _Heads:
+    """Header fields without secrets; seams give the very object again where the fields are the same as before."""
+
+    __slots__ = ("_last", "_redactor")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._last: tuple[Headers, Headers, int] = (), (), -1
+
+    def headers(self, fields: Headers) -> Headers:
+        """As `Redactor.headers`."""
+        last, redactor = self._last, self._redactor
+        if fields is last[0] and redactor.version == last[2]:
+            return last[1]
+        version = redactor.version
+        clean = redactor.headers(fields)
+        self._last = fields, clean, version
+        return clean
 
 
 class _World(Passing, Tap):
@@ -279,79 +332,6 @@ class _World(Passing, Tap):
 
     def end(self, error: BaseException | None) -> None:
         _ended(self._into, error)
-
-
-class _File:
-    """A growing tape file. A full disk must not break the agent's calls, so failures wait for `close`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._chain, self._failure = path, START, cast("OSError | None", None)
-        with suppress(OSError):  # an old tape makes way: emptying it would make the file system wait for the disk
-            if stat.S_ISREG(os.lstat(path).st_mode):
-                path.unlink()
-        try:
-            self._raw = Growing(path)
-        except OSError as error:
-            raise TapeError(f"the tape {path} cannot be written: {error.strerror}") from error
-
-    def append(self, line: Mapping[str, Any]) -> None:
-        if self._failure is not None or self._raw.closed:
-            return
-        data, self._chain = seal(line, self._chain)
-        try:
-            self._raw.append(data)
-        except OSError as error:
-            self._failure = error
-
-    def moved_to(self, other: _File) -> None:
-        """The other one, whole so far, takes this one's place."""
-        self._raw.close(finish=False)
-        other.path.replace(self.path)
-        other.path = self.path
-
-    def close(self) -> None:
-        try:
-            self._raw.close(finish=self._failure is None)
-        except OSError as error:
-            self._failure = self._failure or error
-        if self._failure is not None:
-            raise TapeError(
-                f"the tape {self.path} is incomplete: {self._failure.strerror}; what was written before stays readable"
-            ) from self._failure
-
-
-def _cleaned(header: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """The header without secrets; `input` is the agent's, who knows what is in it."""
-    return {name: value if name in _AS_IT_IS else _clean(value, redactor) for name, value in header.items()}
-
-
-def _clean(value: Any, redactor: Redactor) -> Any:
-    if isinstance(value, str):
-        return redactor.text(value)
-    if isinstance(value, Mapping):
-        return {name: _clean(part, redactor) for name, part in value.items()}
-    return [_clean(part, redactor) for part in value] if isinstance(value, (list, tuple)) else value
-
-
-def _without_late_secrets(file: _File, header: Mapping[str, Any], redactor: Redactor, said: Said) -> tuple[_File, Said]:
-    """The same file, or one in its place where lines were written before a secret in them was known to be one."""
-    from flakestorm.tape.reader import Tape  # few runs come to this
-
-    try:
-        tape, cleaner = Tape.open(file.path), Cleaner(redactor)
-        if tape.header == _cleaned(tape.header, redactor) and all(cleaner.exchange(each) is each for each in tape):
-            return file, said
-        part, lines, said = _File(file.path.with_name(f".part-{file.path.name}")), Lines(), Said()
-        part.append(_cleaned(header, redactor))
-        cleaner = Cleaner(redactor)
-        for each in tape:
-            line, _, request = lines.line(clean := cleaner.exchange(each))
-            said.add(clean, request)
-            part.append(line)
-        file.moved_to(part)
-    except (TapeError, OSError) as error:
-        raise TapeError(f"secrets that were learned late are still on the tape {file.path}: {error}") from error
-    return part, said
 
 
 def _heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:

@@ -37,8 +37,8 @@ class Anthropic:
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
         path = call.url.partition("?")[0].rstrip("/") if call.method == "POST" else ""
-        vertex = _VERTEX.search(path)
-        if not vertex and not path.endswith("/v1/messages"):
+        vertex = None if path.endswith("/v1/messages") else _VERTEX.search(path)
+        if vertex is None and not path.endswith("/v1/messages"):
             return None
         body = outline(call.body)
         if body is None or not isinstance(body.get("messages"), list):

@@ -11,6 +11,7 @@ import fnmatch
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -44,7 +45,19 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
         kind, name, wire = _identify(call, named)
         with lock:
             site = sites.next(kind, name)
-        return call.known(kind, name, wire, site)
+        return Call(
+            call.method,
+            call.url,
+            call.headers,
+            call.body,
+            call.upload,
+            kind,
+            name,
+            wire,
+            call.lane,
+            site,
+            call.patience_s,
+        )
 
     return stage
 
@@ -63,6 +76,7 @@ def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) ->
     return "http", host_name(call.url), ""
 
 
+@lru_cache(maxsize=512)  # every run has the same few
 def url_matches(glob: str) -> Callable[[str], bool]:
     """A test for URLs by a glob: `*`, `?` and `[...]` as in `fnmatch`, case-sensitive.
 

@@ -2,7 +2,6 @@ import pickle
 from dataclasses import replace
 
 from flakestorm.core.call import PULL, Call, Reply, header, with_header, without_headers
-from flakestorm.core.site import Site
 
 HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Id", "1"), ("x-id", "2"))
 
@@ -37,11 +36,3 @@ def test_calls_and_replies_are_values() -> None:
     assert "upload" not in repr(call)
     for value in (replace(call, upload=None), Reply(404, HEADERS, b"x", (), "gone")):
         assert pickle.loads(pickle.dumps(value)) == value
-
-
-def test_a_known_call_is_the_same_call_with_a_name() -> None:
-    call = Call("POST", "http://x.test/", HEADERS, b"body", object(), lane="1", patience_s=2.0)
-    site = Site("tool", "search", 1)
-    known = call.known("tool", "search", "mcp", site)
-    assert known == replace(call, kind="tool", name="search", wire="mcp", site=site)
-    assert known.upload is call.upload

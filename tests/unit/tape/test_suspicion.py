@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -20,3 +21,17 @@ def test_what_may_hold_a_secret_is_looked_at(monkeypatch: pytest.MonkeyPatch, re
         assert not suspicious(b" " * 100_000)
     assert all(suspicious(text) for text in TEXTS)
     assert not any(suspicious(text) for text in PLAIN)
+
+
+def test_a_text_that_is_looked_at_while_the_import_runs_is_searched_by_needle(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def importing() -> Callable[[bytes], object]:
+        seen.extend(map(suspicious, [b"PASSWORD=x", b" " * 100_000]))  # a stream that the garbage collector found
+        return lambda text: b"late" in text
+
+    suspicious = suspicion._Search()
+    monkeypatch.setattr(suspicion, "_search", importing)
+    assert not suspicious(b" " * 100_000)
+    assert seen == [True, False]
+    assert suspicious(b"late")

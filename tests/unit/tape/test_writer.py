@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,10 +15,12 @@ from faults_support import JSON, RESULTS, llm_call, stream, tool_call
 from flakestorm.config.model import Chaos, ToolFault
 from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.ledger import Firing, Ledger
-from flakestorm.core.pipeline import Flow, adrive, chain, drive
+from flakestorm.core.pipeline import Flow, Passing, adrive, chain, drive
+from flakestorm.core.site import Site
 from flakestorm.core.stream import apump, pump
 from flakestorm.errors import CallFailed, StageError, TapeError
 from flakestorm.faults.schedule import Schedule
+from flakestorm.tape.lines import digest
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.redact import Redactor
@@ -511,3 +514,37 @@ def test_a_recorder_that_keeps_nothing_writes_the_same_tape(tmp_path: Path) -> N
     assert kept.digest == gone.digest
     assert (tmp_path / "kept").read_bytes() == (tmp_path / "gone").read_bytes()
     Tape.open(tmp_path / "gone").verify()
+
+
+def test_an_exchange_that_ends_while_another_is_written_waits_its_turn(tmp_path: Path) -> None:
+    """As one does whose stream the garbage collector finds just then."""
+
+    def collect(_: float) -> None:
+        if left:
+            left.pop().failed(ConnectionResetError("second"))
+            assert len((tmp_path / "t.jsonl").read_bytes().splitlines()) == 1  # the header
+
+    recorder = Recorder(tmp_path / "t.jsonl", clock=Clock(), ledger=Ledger(), header={}, reached=collect)
+    calls = [Call("GET", "http://x.test/", site=Site("http", "x.test", n)) for n in (1, 2)]
+    first, second = (cast(Passing, recorder.outer(call)) for call in calls)
+    left = [second]
+    first.failed(ConnectionResetError("first"))
+    recorder.close(output="done")
+    errors = [exchange.reply.error for exchange in Tape.open(tmp_path / "t.jsonl")]
+    assert errors == ["ConnectionResetError: first", "ConnectionResetError: second"]
+
+
+def test_many_exchanges_are_in_the_digest_one_by_one(tmp_path: Path) -> None:
+    digests = []
+    for keep in (True, False):
+        recorder = Recorder(tmp_path / "t.jsonl", clock=Clock(), ledger=Ledger(), header={}, keep=keep)
+        for n in range(1, 200):
+            site = Site("http", "x.test", n)
+            flow = cast(Passing, recorder.outer(Call("GET", f"http://x.test/{n}", site=site)))
+            pump_all = pump(flow.answered(Reply(200, JSON, b"%d" % n)), lambda _: None)
+            assert b"".join(pump_all) == b"%d" % n
+        recorder.close(output="done")
+        tape = Tape.open(tmp_path / "t.jsonl")
+        assert recorder.digest == digest(tape, "done")
+        digests.append(recorder.digest)
+    assert digests[0] == digests[1]

@@ -31,7 +31,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from flakestorm.boundary.patience import Patience
-from flakestorm.boundary.seams.exchange import AsyncBody, AsyncExchange, AsyncLive, Moment, Spell, phrase, raw_headers
+from flakestorm.boundary.seams.exchange import AsyncBody, AsyncExchange, AsyncLive, Moment, Spell
+from flakestorm.boundary.seams.fields import phrase, raw_headers
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, without_headers

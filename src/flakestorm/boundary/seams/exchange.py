@@ -8,31 +8,24 @@ exchange ends.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
-from http.client import responses
-from typing import Any, Literal, Self, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from typing import Any, Literal, Self
 
 from flakestorm.boundary.patience import Patience
-from flakestorm.core.call import Call, Headers, Reply, Tap
+from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow, adrive, drive
-from flakestorm.core.stream import apump, awatched, flow_of, pump, watched
+from flakestorm.core.stream import apump, flow_of, pump
 from flakestorm.errors import CallFailed
-from flakestorm.tape.redact import is_secret_header
 
 __all__ = [
     "AsyncBody",
     "AsyncExchange",
     "AsyncLive",
-    "AsyncWatched",
     "Body",
     "Exchange",
     "Live",
     "Moment",
     "Spell",
-    "Watched",
-    "phrase",
-    "raw_headers",
-    "text_headers",
 ]
 
 Moment = Literal["call", "body"]
@@ -95,66 +88,6 @@ def _recall(parts: list[bytes], failure: BaseException | None) -> Iterator[bytes
     yield from parts
     if failure is not None:
         raise failure
-
-
-class Watched:
-    """The world's own body, which only taps watch, as the agent reads it. Iterate it once; `close` it to leave early.
-
-    Nothing sleeps in it, and what breaks it breaks in the library's own words, so it needs no `Exchange`.
-
-    Args:
-        reply: its body can be iterated, and closed; its transducers are taps.
-    """
-
-    __slots__ = ("_pump", "_reply")
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply: Reply | None = reply
-        self._pump: Generator[bytes, None, None] | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        if self._pump is None and self._reply is not None:
-            self._pump = watched(self._reply)
-        return self._pump or iter(())
-
-    def close(self) -> None:
-        """The agent reads no further."""
-        reply, self._reply = self._reply, None
-        if self._pump is not None:
-            self._pump.close()
-        elif reply is not None:
-            _never_read(reply)
-            reply.body.close()  # type: ignore[union-attr]  # see `reply`
-
-
-class AsyncWatched:
-    """As `Watched`, for asyncio."""
-
-    __slots__ = ("_pump", "_reply")
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply: Reply | None = reply
-        self._pump: AsyncGenerator[bytes, None] | None = None
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._pump is None and self._reply is not None:
-            self._pump = awatched(self._reply)
-        return self._pump or _arecall([], None)
-
-    async def aclose(self) -> None:
-        """The agent reads no further."""
-        reply, self._reply = self._reply, None
-        if self._pump is not None:
-            await self._pump.aclose()
-        elif reply is not None:
-            _never_read(reply)
-            await reply.body.aclose()  # type: ignore[union-attr]  # see `reply`
-
-
-def _never_read(reply: Reply) -> None:
-    """Tell the taps that the agent left, which a generator that was never started could not notice."""
-    for tap in reply.through:
-        cast(Tap, tap).end(GeneratorExit())
 
 
 class Body:
@@ -438,45 +371,3 @@ def _leave_unread(reply: Reply) -> None:
         next(flow, None)
     finally:
         flow.close()
-
-
-def phrase(status: int) -> str:
-    """The usual reason phrase of a status; empty for one that nobody knows."""
-    return responses.get(status, "")
-
-
-class _Texts(dict[tuple[bytes, ...], tuple[str, str]]):
-    """Header fields as text. Clients send the same ones over and over, so those that are short and harmless are kept
-    for the next time, and all calls on a tape share them."""
-
-    def __missing__(self, field: tuple[bytes, ...]) -> tuple[str, str]:
-        text = field[0].decode("latin-1"), field[-1].decode("latin-1")
-        if len(text[1]) <= 64 and not is_secret_header(text[0]):
-            if len(self) >= 1024:
-                self.clear()
-            self[field] = text
-        return text
-
-
-_text = _Texts().__getitem__
-
-
-def text_headers(raw: Iterable[tuple[bytes, ...]]) -> Headers:
-    """Header fields as text; Latin-1, so that every byte survives the way there and back.
-
-    Args:
-        raw: fields whose first item is the name and whose last one is the value.
-    """
-    return tuple(map(_text, raw))
-
-
-def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The inverse of `text_headers`; what Latin-1 cannot say is sent as UTF-8."""
-    return [(_raw(name), _raw(value)) for name, value in headers]
-
-
-def _raw(text: str) -> bytes:
-    try:
-        return text.encode("latin-1")
-    except UnicodeEncodeError:
-        return text.encode("utf-8")

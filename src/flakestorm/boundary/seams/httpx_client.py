@@ -13,7 +13,6 @@ import errno
 import functools
 import os
 from collections.abc import Callable
-from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
@@ -22,24 +21,28 @@ from flakestorm.boundary.seams.exchange import (
     AsyncBody,
     AsyncExchange,
     AsyncLive,
-    AsyncWatched,
     Body,
     Exchange,
     Live,
     Moment,
     Spell,
-    Watched,
-    phrase,
-    raw_headers,
-    text_headers,
 )
+from flakestorm.boundary.seams.fields import Fields, phrase, raw_headers, text_headers
 from flakestorm.boundary.seams.patches import Patch
+from flakestorm.boundary.seams.watched import AsyncWatched, Watched
 from flakestorm.boundary.session import Crossing, current, outside, step_in, step_out
-from flakestorm.core.call import Call, Reply
+from flakestorm.core.call import Call, Headers, Reply
 from flakestorm.core.pipeline import Watching
 from flakestorm.errors import CallFailed
 
 __all__ = ["patches"]
+
+_PLACES = 256  # kept in mind per run
+_ACCEPTS = b"accept-encoding"
+_IDENTITY = (b"Accept-Encoding", _ACCEPTS, b"identity")  # what is recorded can be read, and cut anywhere
+# What the classes are known to hold.
+_REQUEST = {"method", "url", "headers", "extensions", "stream", "_content"}
+_HEADERS = {"_list", "_encoding"}
 
 
 def patches(lib: ModuleType) -> list[Patch]:
@@ -54,33 +57,37 @@ def patches(lib: ModuleType) -> list[Patch]:
 def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedStream", (Body, lib.SyncByteStream), {})  # made once: a class costs 70 us
     watched_class: Any = type("WatchedStream", (Watched, lib.SyncByteStream), {})
-    spell = _spell(lib)
+    spell, outgoing = _spell(lib), _outgoing(lib)
 
     @functools.wraps(original)
     def handle_request(self: Any, request: Any) -> Any:
         crossing = current()
-        if crossing is None or _unix(self):
+        if crossing is None or getattr(getattr(self, "_pool", None), "_uds", None) is not None:  # a Unix socket
             return original(self, request)
-        call = _call(lib, request, crossing)
+        place = _place(request.url, crossing)
+        _, headers, at = place.asked.known(_fields(request.headers))
+        call = _call(lib, request, crossing, place.address, headers)
         flow = crossing.pipeline(call)
         if isinstance(flow, Watching):  # nothing stands between: the agent gets the world's own response
-            inside = step_out(None)
-            crossing.clock.begin()
+            clock, inside = crossing.clock, step_out(None)
+            clock.begin()
             try:
-                response = original(self, _outgoing(lib, request, call, flow.call))
+                response = original(self, outgoing(request, call, flow.call, at))
             except BaseException as error:
                 flow.failed(error)
                 raise
             finally:
-                crossing.clock.end()
+                clock.end()
                 step_in(inside)
-            response.stream = watched_class(flow.answered(_reply(response, response.stream)))
+            reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+            _, headers, _ = place.said.known(_fields(response.headers))
+            response.stream = watched_class(response.stream, flow.watched(response.status_code, headers, reason))
             return response
 
         def send(asked: Call) -> Reply:
-            outgoing = _outgoing(lib, request, call, asked)
+            sent = outgoing(request, call, asked, at)
             with outside():
-                response = original(self, outgoing)
+                response = original(self, sent)
             stream = response.stream
             live = Live(iter(stream), stream.close, response)
             live.reply = _reply(response, live)
@@ -96,33 +103,37 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
 def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedAsyncStream", (AsyncBody, lib.AsyncByteStream), {})
     watched_class: Any = type("WatchedAsyncStream", (AsyncWatched, lib.AsyncByteStream), {})
-    spell = _spell(lib)
+    spell, outgoing = _spell(lib), _outgoing(lib)
 
     @functools.wraps(original)
     async def handle_async_request(self: Any, request: Any) -> Any:
         crossing = current()
-        if crossing is None or _unix(self):
+        if crossing is None or getattr(getattr(self, "_pool", None), "_uds", None) is not None:  # a Unix socket
             return await original(self, request)
-        call = _call(lib, request, crossing)
+        place = _place(request.url, crossing)
+        _, headers, at = place.asked.known(_fields(request.headers))
+        call = _call(lib, request, crossing, place.address, headers)
         flow = crossing.pipeline(call)
         if isinstance(flow, Watching):  # as in handle_request
-            inside = step_out(None)
-            crossing.clock.begin()
+            clock, inside = crossing.clock, step_out(None)
+            clock.begin()
             try:
-                response = await original(self, _outgoing(lib, request, call, flow.call))
+                response = await original(self, outgoing(request, call, flow.call, at))
             except BaseException as error:
                 flow.failed(error)
                 raise
             finally:
-                crossing.clock.end()
+                clock.end()
                 step_in(inside)
-            response.stream = watched_class(flow.answered(_reply(response, response.stream)))
+            reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+            _, headers, _ = place.said.known(_fields(response.headers))
+            response.stream = watched_class(response.stream, flow.watched(response.status_code, headers, reason))
             return response
 
         async def send(asked: Call) -> Reply:
-            outgoing = _outgoing(lib, request, call, asked)
+            sent = outgoing(request, call, asked, at)
             with outside():
-                response = await original(self, outgoing)
+                response = await original(self, sent)
             stream = response.stream
             live = AsyncLive(aiter(stream), stream.aclose, response)
             live.reply = _reply(response, live)
@@ -135,19 +146,35 @@ def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     return handle_async_request
 
 
-def _unix(transport: Any) -> bool:
-    return getattr(getattr(transport, "_pool", None), "_uds", None) is not None
+class _Place:
+    """An address that the agent calls, and the header fields that went there and came back last."""
+
+    __slots__ = ("address", "asked", "said")
+
+    def __init__(self, address: str) -> None:
+        self.address, self.asked, self.said = address, Fields(_ACCEPTS), Fields()
 
 
-def _call(lib: Any, request: Any, crossing: Crossing) -> Call:
+def _place(url: Any, crossing: Crossing) -> _Place:
+    """What is kept in mind of a URL, by the parts that its class holds: putting them together takes a dozen steps."""
+    parts, places = getattr(url, "_uri_reference", None) or str(url), crossing.places
+    place = places.get(parts)
+    if place is None:
+        if len(places) >= _PLACES:
+            places.clear()
+        place = places[parts] = _Place(str(url))
+    return place
+
+
+def _call(lib: Any, request: Any, crossing: Crossing, address: str, headers: Headers) -> Call:
     try:
         body, upload = request.content, None
     except lib.RequestNotRead:  # a body that is still being produced
         body, upload = b"", request.stream
     return Call(
         request.method,
-        _address(request.url),
-        text_headers(_fields(request.headers)),
+        address,
+        headers,
         body,
         upload,
         lane=crossing.lane(lib.__name__),
@@ -155,34 +182,44 @@ def _call(lib: Any, request: Any, crossing: Crossing) -> Call:
     )
 
 
-class _Addresses(dict[Any, str]):
-    """URLs as text, by their parts. An agent asks few, and putting one together again takes a dozen steps. None is
-    kept that may hold a secret."""
+def _outgoing(lib: Any) -> Callable[[Any, Call, Call, int], Any]:
+    """Makes the request to send for `asked`, where the agent's `request` was understood as `made`, and says `at` this
+    place among its header fields which encodings it accepts."""
+    plain = {*vars(lib.Request("GET", "http://localhost"))} == _REQUEST and {*vars(lib.Headers())} == _HEADERS
+    request_class, headers_class, new = lib.Request, lib.Headers, object.__new__
 
-    def __missing__(self, parts: Any) -> str:
-        text = str(parts)
-        if "?" not in text and "@" not in text:
-            if len(self) >= 256:
-                self.clear()
-            self[parts] = text
-        return text
+    def outgoing(request: Any, made: Call, asked: Call, at: int) -> Any:
+        if not (
+            asked.headers is made.headers
+            and (asked.body is made.body or asked.body == made.body)
+            and asked.upload is made.upload
+            and asked.url == made.url
+            and asked.method == made.method
+        ):
+            return _changed(lib, request, made, asked)
+        headers = request.headers
+        if not (plain and made.upload is None and type(request) is request_class and type(headers) is headers_class):
+            copied = new(type(request))  # what copy.copy would do, had httpx not taught it to drop the stream
+            copied.__dict__ = {**vars(request), "headers": _identity(headers)}
+            return copied
+        fields = headers._list.copy()
+        if at >= 0:
+            fields[at] = _IDENTITY
+        else:
+            fields = [*(field for field in fields if field[1] != _ACCEPTS), _IDENTITY]
+        # One by one, in the order of the class: asked for all at once (`vars`), an object loses its quick form.
+        ours = new(headers_class)
+        ours._list, ours._encoding = fields, headers._encoding
+        sent = new(request_class)
+        sent.method, sent.url, sent.headers = request.method, request.url, ours
+        sent.extensions, sent.stream, sent._content = request.extensions, request.stream, made.body
+        return sent
+
+    return outgoing
 
 
-_addresses = _Addresses()
-
-
-def _address(url: Any) -> str:
-    """The URL as `str` gives it: the class puts together the parts it holds."""
-    parts = getattr(url, "_uri_reference", None)
-    return str(url) if parts is None else _addresses[parts]
-
-
-def _outgoing(lib: Any, request: Any, made: Call, asked: Call) -> Any:
-    """The request to send for `asked`, where the agent's `request` was understood as `made`."""
-    if _same_request(made, asked):
-        copied = object.__new__(type(request))  # what copy.copy would do, had httpx not taught it to drop the stream
-        copied.__dict__ = {**vars(request), "headers": _identity(request.headers)}
-        return copied
+def _changed(lib: Any, request: Any, made: Call, asked: Call) -> Any:
+    """A request that a stage wants otherwise."""
     url, stream = request.url, request.stream
     headers = _replaced(raw_headers(asked.headers), b"Accept-Encoding", b"identity")
     if asked.body != made.body or asked.upload is not made.upload:
@@ -200,36 +237,11 @@ def _fields(headers: Any) -> Any:
     return fields if type(fields) is list else headers.raw
 
 
-_IDENTITY = (b"Accept-Encoding", b"accept-encoding", b"identity")
-_lower = itemgetter(1)
-
-
 def _identity(headers: Any) -> Any:
     """The headers, asking for no compression: what is recorded can be read, and cut anywhere."""
-    fields = getattr(headers, "_list", None)
-    if type(fields) is not list:  # another make of the class: the public way, five times slower
-        copied = headers.copy()
-        copied["Accept-Encoding"] = "identity"
-        return copied
-    names = list(map(_lower, fields))
-    if names.count(b"accept-encoding") == 1:
-        fields = fields.copy()
-        fields[names.index(b"accept-encoding")] = _IDENTITY
-    else:
-        fields = [*(field for field in fields if field[1] != b"accept-encoding"), _IDENTITY]
-    copied = object.__new__(type(headers))
-    copied.__dict__ = {**vars(headers), "_list": fields}
+    copied = headers.copy()
+    copied["Accept-Encoding"] = "identity"
     return copied
-
-
-def _same_request(made: Call, asked: Call) -> bool:
-    return (
-        (asked.body is made.body or asked.body == made.body)
-        and asked.upload is made.upload
-        and asked.url == made.url
-        and asked.method == made.method
-        and asked.headers is made.headers
-    )
 
 
 def _replaced(

@@ -26,7 +26,8 @@ from urllib3.connectionpool import HTTPConnectionPool, connection_from_url
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
 from flakestorm.boundary.patience import Patience
-from flakestorm.boundary.seams.exchange import Body, Exchange, Live, Moment, Spell, phrase
+from flakestorm.boundary.seams.exchange import Body, Exchange, Live, Moment, Spell
+from flakestorm.boundary.seams.fields import phrase
 from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.session import Crossing, current, outside
 from flakestorm.core.call import Call, Headers, Reply, header, with_header, without_headers

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
-from typing import Any, cast
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from flakestorm.boundary.patience import Patience
-from flakestorm.boundary.seams import exchange as exchange_module
 from flakestorm.boundary.seams.exchange import (
     AsyncBody,
     AsyncExchange,
     AsyncLive,
-    AsyncWatched,
     Body,
     Exchange,
     Live,
     Moment,
-    Watched,
-    phrase,
-    raw_headers,
-    text_headers,
 )
-from flakestorm.core.call import PULL, Call, Chunks, Reply, Tap
+from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed
@@ -258,132 +250,3 @@ async def test_an_answer_that_reaches_nobody_is_let_go_of_under_asyncio() -> Non
     crossing = aexchange(world)
     reply = await crossing.cross(chain(ask_and_answer_otherwise)(CALL))
     assert (world.open, [chunk async for chunk in AsyncBody(reply, crossing)]) == (0, [b"down"])
-
-
-# --- bodies that are only watched -----------------------------------------------------------------------------------
-
-
-class Noted(Tap):
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    def chunk(self, data: bytes) -> None:
-        self.seen.append(data)
-
-    def end(self, error: BaseException | None) -> None:
-        self.seen.append(None if error is None else type(error).__name__)
-
-
-class Stream:
-    """The world's own body, for blocking and for asyncio clients."""
-
-    def __init__(self, failure: Exception | None = None) -> None:
-        self.failure, self.read, self.open = failure, 0, True
-
-    def __iter__(self) -> Iterator[bytes]:
-        for part in (b"a", b"b"):
-            self.read += 1
-            yield part
-        if self.failure is not None:
-            raise self.failure
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for part in self:
-            yield part
-
-    def close(self) -> None:
-        self.open = False
-
-    async def aclose(self) -> None:
-        self.open = False
-
-
-class Reader:
-    """Reads a watched body, of either kind, as clients do."""
-
-    def __init__(self, asynchronous: bool, failure: Exception | None = None) -> None:
-        self.tap, self.stream = Noted(), Stream(failure)
-        reply = Reply(200, body=cast(Any, self.stream), through=(self.tap,))
-        self.body: Any = AsyncWatched(reply) if asynchronous else Watched(reply)
-        self.asynchronous = asynchronous
-
-    async def take(self, most: int) -> list[bytes]:
-        taken: list[bytes] = []
-        if self.asynchronous:
-            async for part in self.body:
-                taken.append(part)
-                if len(taken) == most:
-                    break
-        else:
-            for part in self.body:
-                taken.append(part)
-                if len(taken) == most:
-                    break
-        return taken
-
-    async def close(self) -> None:
-        if self.asynchronous:
-            await self.body.aclose()
-        else:
-            self.body.close()
-
-
-@pytest.fixture(params=[False, True], ids=["blocking", "asyncio"])
-def reader(request: pytest.FixtureRequest) -> Callable[..., Reader]:
-    return partial(Reader, request.param)
-
-
-async def test_a_watched_body_passes_and_ends_once(reader: Callable[..., Reader]) -> None:
-    reading = reader()
-    assert await reading.take(9) == [b"a", b"b"]
-    assert not reading.stream.open
-    await reading.close()
-    assert await reading.take(9) == []
-    assert reading.tap.seen == [b"a", b"b", None]
-
-
-async def test_leaving_a_watched_body_early_is_noticed(reader: Callable[..., Reader]) -> None:
-    reading = reader()
-    assert await reading.take(1) == [b"a"]
-    await reading.close()
-    assert (reading.tap.seen, reading.stream.open, reading.stream.read) == ([b"a", "GeneratorExit"], False, 1)
-
-
-async def test_a_watched_body_that_nobody_reads_is_let_go_of_unread(reader: Callable[..., Reader]) -> None:
-    reading = reader()
-    await reading.close()
-    await reading.close()
-    assert (reading.tap.seen, reading.stream.open, reading.stream.read) == (["GeneratorExit"], False, 0)
-    assert await reading.take(9) == []
-
-
-async def test_what_breaks_a_watched_body_keeps_its_identity(reader: Callable[..., Reader]) -> None:
-    failure = ConnectionResetError("gone")
-    reading = reader(failure)
-    with pytest.raises(ConnectionResetError) as caught:
-        await reading.take(9)
-    assert caught.value is failure
-    assert (reading.tap.seen, reading.stream.open) == ([b"a", b"b", "ConnectionResetError"], False)
-
-
-def test_secrets_are_not_kept_for_the_next_call() -> None:
-    for name, value, kept in ((b"X-Api-Key", b"sk-1", False), (b"X-Long", b"x" * 65, False), (b"X-Plain", b"x", True)):
-        first, again = text_headers([(name, value)]), text_headers([(name, value)])
-        assert first == again == ((name.decode(), value.decode()),)
-        assert (first[0] is again[0]) is kept
-
-
-def test_fields_that_never_come_again_do_not_pile_up() -> None:
-    for n in range(3000):
-        text_headers([(b"x-request-id", b"%d" % n)])
-    assert len(exchange_module._text.__self__) <= 1024  # type: ignore[attr-defined]
-
-
-def test_header_bytes_survive_the_way_there_and_back() -> None:
-    for raw in ([(b"X-Odd", bytes(range(32, 256))), (b"a", b"")], [(b"X-Broken", b"one\ntwo"), (b"a", b"b")], []):
-        assert raw_headers(text_headers(raw)) == raw
-    assert raw_headers((("x", "日本"),)) == [(b"x", "日本".encode())]
-
-
-def test_phrases() -> None:
-    assert (phrase(503), phrase(299)) == ("Service Unavailable", "")

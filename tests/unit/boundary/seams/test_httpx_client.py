@@ -15,8 +15,9 @@ import pytest
 
 from flakestorm.boundary.seams import httpx_client
 from flakestorm.boundary.seams.httpx_client import patches
-from flakestorm.core.call import Call, Reply
-from flakestorm.core.pipeline import Flow
+from flakestorm.boundary.session import Crossing
+from flakestorm.core.call import Call, Headers, Reply, Tap
+from flakestorm.core.pipeline import Flow, Watching, chain
 from inprocess_support import Watcher, crossing
 from upstream import Upstream, document
 
@@ -137,16 +138,41 @@ def test_a_subclass_of_the_transport_crosses_once(lib: Any, up: Upstream) -> Non
     assert len(watcher.calls) == 1
 
 
-def test_urls_are_kept_as_text_unless_they_may_hold_a_secret(lib: Any) -> None:
+def test_what_is_kept_in_mind_of_addresses_is_the_runs_own_and_bounded(lib: Any) -> None:
+    run = Crossing("r", chain())
     for text in (
         "http://x.test/v1?key=sk-1",
         "http://ann:sk-1@x.test/v1",
         "http://x.test:81/v1/%C3%A5",
         "http://x.test",
     ):
-        url = lib.URL(text)
-        assert httpx_client._address(url) == httpx_client._address(url) == str(url)
-    assert not any("sk-1" in kept for kept in httpx_client._addresses.values())
+        place = httpx_client._place(lib.URL(text), run)
+        assert httpx_client._place(lib.URL(text), run) is place
+        assert place.address == str(lib.URL(text))
+    assert not Crossing("s", chain()).places
     for n in range(600):
-        httpx_client._address(lib.URL(f"http://x.test/{n}"))
-    assert len(httpx_client._addresses) <= 256
+        httpx_client._place(lib.URL(f"http://x.test/{n}"), run)
+    assert len(run.places) <= 256
+
+
+class Passed(Watching, Tap):
+    """Lets a call pass and only watches: as the recorder does where no fault stands."""
+
+    __slots__ = ()
+
+    def watched(self, status: int, headers: Headers, reason: str) -> Tap:
+        return self
+
+
+def test_a_request_of_another_make_is_sent_as_it_is_but_uncompressed(lib: Any, up: Upstream) -> None:
+    class Own(lib.Request):  # type: ignore[misc,name-defined]  # the library is a parameter
+        pass
+
+    with crossing(Passed), lib.Client(verify=False) as client:
+        plain = client.build_request("POST", f"{up.url}/x", content=b"hi", headers={"Accept-Encoding": "gzip"})
+        other = Own("POST", f"{up.url}/x", content=b"hi", headers={"Accept-Encoding": "gzip", "accept-encoding": "br"})
+        other.extensions = plain.extensions
+        for request in (plain, other):
+            assert client.send(request).status_code == 200
+    assert [(seen.body, seen.headers["accept-encoding"]) for seen in up.requests] == [(b"hi", "identity")] * 2
+    assert plain.headers["accept-encoding"] == "gzip"
