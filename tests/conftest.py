@@ -10,6 +10,6 @@ settings.register_profile("house", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)  # a build judges the change, not its luck
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 
-# What a shell starts in the background ignores Ctrl-C, and so would every process that is started here to be interrupted.
+# What a shell starts in the background ignores Ctrl-C, and so would all that is started here to be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
