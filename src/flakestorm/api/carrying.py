@@ -121,7 +121,9 @@ def carry_out(
     earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
     if options.ray is not None:
-        import flakestorm.api.away  # noqa: F401 - a package that is missing is said before anything is begun
+        from flakestorm.executors.distributed import load_ray
+
+        load_ray(options.ray.address)  # that it is missing is said before anything is begun
 
     async def judge() -> Report:
         interrupted = False

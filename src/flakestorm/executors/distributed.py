@@ -1,14 +1,15 @@
 """Runs on a Ray cluster: workers that each have an agent of their own, wherever Ray puts them.
 
 Ray places the workers, carries errands and outcomes, and says when a worker is lost; its run is then given to another
-one, and a new worker takes its place. It is imported with this module, which is why only commands that ask for it do
-that. A cluster that is started here listens on the loopback interface alone, has no dashboard and reports to nobody.
+one, and a new worker takes its place. It is imported when a cluster is asked for. A cluster that is started here
+listens on the loopback interface alone, has no dashboard and reports to nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -23,22 +24,16 @@ from flakestorm.executors.away import Errand, Lost, Outcome
 from flakestorm.executors.local import LocalExecutor
 from flakestorm.executors.worker import Failure, Order, Worker
 
-for _name, _value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")):
-    os.environ.setdefault(_name, _value)
-
-try:
-    import ray
-    from ray.exceptions import RayError, RayTaskError, TaskCancelledError
-except ImportError as error:
-    raise MissingExtra("--executor ray", "ray") from error
-
-__all__ = ["ATTEMPTS", "Cluster", "RayWorker"]
+__all__ = ["ATTEMPTS", "Cluster", "RayWorker", "load_ray"]
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 ATTEMPTS = 3
 """How many workers may be lost with the same run before it is given up: the agent may be what ends them."""
+
+CONNECT_LIMIT_S = 10.0
+"""How long is waited for somebody to listen at the cluster's address."""
 
 START_LIMIT_S = 120.0
 """How long is waited for a worker, its agent's start included."""
@@ -47,7 +42,36 @@ CLOSE_LIMIT_S = 20.0
 """How long is waited for workers to end their agents."""
 
 _STORE_BYTES = 100 * 2**20
-_QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+
+
+def load_ray(address: str) -> Any:
+    """Import Ray for a cluster at this address, as `Cluster` takes it; it reads its settings when it is imported.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    if _alone(_place(address)):  # this is how Ray is told that nobody else's machine takes part
+        settings["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--executor ray", "ray") from error
+    return ray
+
+
+def _place(address: str) -> str:
+    """Where the cluster is; empty for one that is to be started on this machine."""
+    found = address or os.environ.get("RAY_ADDRESS", "")
+    return "" if found == "local" else found
+
+
+def _alone(place: str) -> bool:
+    """Whether the cluster is this machine's own, on its loopback interface."""
+    return place.rpartition(":")[0].strip("[]") in ("127.0.0.1", "localhost", "::1") or not place
 
 
 class RayWorker:
@@ -57,6 +81,8 @@ class RayWorker:
     """
 
     def __init__(self, order: Order) -> None:
+        import ray  # on the worker
+
         self._worker = Worker(order, lambda: not ray.get_runtime_context().is_canceled())
 
     def start(self) -> Failure | None:
@@ -82,11 +108,15 @@ class Cluster:
         address: of the cluster, as Ray takes it (`HOST:PORT` or `auto`); empty takes RAY_ADDRESS, or starts a cluster
             on this machine.
         told: is told of workers that were lost.
+
+    Raises:
+        MissingExtra: Ray is not installed.
     """
 
     def __init__(self, order: Order, *, workers: int | None, most: int, address: str, told: Listener) -> None:
+        self._ray = load_ray(address)
         self._order, self._wanted, self._most, self._told = order, workers, most, told
-        self._address = address or os.environ.get("RAY_ADDRESS", "")
+        self._address = _place(address)
         self._loop: asyncio.AbstractEventLoop
         self._connected: asyncio.Future[None] | None = None
         self._leave = threading.Event()
@@ -138,15 +168,18 @@ class Cluster:
         Raises:
             Lost: there are no workers left, or `ATTEMPTS` of them were lost with it.
         """
+        errors = self._ray.exceptions
         for attempt in range(1, ATTEMPTS + 1):
             worker = await self._take()
             self._busy[worker] = underway = worker.carry.remote(errand)
             try:
                 outcome: Outcome = await underway
-            except (RayTaskError, TaskCancelledError):  # a defect there is one here
+            except (errors.RayTaskError, errors.TaskCancelledError):  # a defect there is one here
                 await self._give(worker)
                 raise
-            except RayError as error:  # it died, its machine did, or it cannot be reached; it gets no second hearing
+            except (
+                errors.RayError
+            ) as error:  # it died, its machine did, or it cannot be reached; it gets no second hearing
                 self._drop(worker)
                 again = "" if attempt == ATTEMPTS else "; it is made again by another"
                 self._told(Note(f"the worker of run {errand.trial.run} was lost ({type(error).__name__}){again}"))
@@ -165,10 +198,10 @@ class Cluster:
         for task in self._coming:
             task.cancel()
         for underway in self._busy.values():
-            ray.cancel(underway)
+            self._ray.cancel(underway)
         workers = [*self._idle, *self._busy, *self._coming.values()]
         if ending := [worker.close.remote() for worker in workers]:
-            await in_thread(_until, ending, CLOSE_LIMIT_S)
+            await in_thread(self._await_all, ending)
         for worker in workers:
             self._drop(worker)
         self._leave.set()
@@ -177,7 +210,7 @@ class Cluster:
     def _stay(self) -> None:
         """Connect, stay for as long as that is wanted, and leave. In one thread, because the processes of a cluster
         that is started here end with the thread that has started them."""
-        ours, failed = not ray.is_initialized(), None
+        ours, failed = not self._ray.is_initialized(), None
         try:
             if ours:
                 self._connect()
@@ -190,7 +223,7 @@ class Cluster:
         if failed is None:
             self._leave.wait()
         if ours:
-            ray.shutdown()
+            self._ray.shutdown()
 
     def _answer(self, failed: Misuse | None) -> None:
         if self._connected is None or self._connected.done():
@@ -201,25 +234,27 @@ class Cluster:
             self._connected.set_exception(failed)
 
     def _connect(self) -> None:
-        if self._address not in ("", "local"):
-            ray.init(address=self._address, **_QUIET)
+        if self._address:
+            host, _, port = self._address.rpartition(":")
+            if port.isdecimal():  # Ray itself would try for minutes
+                socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
+            self._ray.init(address=self._address, **_QUIET)
             return
-        ray.init(
+        self._ray.init(
             address="local",
             num_cpus=self._wanted or min(self._most, os.cpu_count() or 1),
             num_gpus=0,
             include_dashboard=False,
             object_store_memory=_STORE_BYTES,
-            _node_ip_address="127.0.0.1",
             **_QUIET,
         )
 
     def _measure(self) -> None:
         """How many workers there will be, and what each may take of the cluster."""
-        processors = float(ray.cluster_resources().get("CPU", 1.0))
+        processors = float(self._ray.cluster_resources().get("CPU", 1.0))
         self._size = max(1, min(self._wanted or int(processors), self._most))
         share = 1 if self._size <= processors else processors / self._size * 0.99
-        self._actor = ray.remote(RayWorker).options(
+        self._actor = self._ray.remote(RayWorker).options(
             num_cpus=share, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
 
@@ -229,19 +264,18 @@ class Cluster:
         self._coming[task] = worker
 
     async def _ready(self, worker: Any) -> None:
-        task, ready = asyncio.current_task(), False
+        task = asyncio.current_task()
         try:
             async with asyncio.timeout(START_LIMIT_S):
                 failure = await worker.start.remote()
-        except RayError as error:
+        except self._ray.exceptions.RayError as error:
             failure = Failure(f"{type(error).__name__}: {error}", misuse=False)
         except TimeoutError:
             failure = Failure(f"it was not ready within {START_LIMIT_S:g} s", misuse=False)
-        ready = failure is None
         async with self._changed:
             if task is not None:
                 del self._coming[task]
-            if ready:
+            if failure is None:
                 self._idle.append(worker)
             else:
                 self._failures.append(failure)
@@ -265,8 +299,7 @@ class Cluster:
     def _drop(self, worker: Any) -> None:
         self._busy.pop(worker, None)
         with suppress(Exception):  # it is gone already
-            ray.kill(worker, no_restart=True)
+            self._ray.kill(worker, no_restart=True)
 
-
-def _until(underway: list[Any], limit_s: float) -> None:
-    ray.wait(underway, num_returns=len(underway), timeout=limit_s)
+    def _await_all(self, ending: list[Any]) -> None:
+        self._ray.wait(ending, num_returns=len(ending), timeout=CLOSE_LIMIT_S)
