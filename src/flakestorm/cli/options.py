@@ -133,4 +133,9 @@ def _gather(ctx: click.Context) -> Globals:
 
 def _name(ctx: click.Context) -> str:
     """The command's name, with that of its group, without that of the program."""
-    return " ".join(ctx.command_path.split()[1:])
+    names: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.insert(0, at.info_name or "")
+        at = at.parent
+    return " ".join(names)
