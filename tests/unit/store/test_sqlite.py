@@ -88,10 +88,10 @@ def test_adding_costs_the_same_however_much_is_there(tmp_path) -> None:
         costs = []
         for run in report.runs:
             steps = [0]
-            store._db.set_progress_handler(lambda steps=steps: steps.__setitem__(0, steps[0] + 1), 1)
+            store._db.connection.set_progress_handler(lambda steps=steps: steps.__setitem__(0, steps[0] + 1), 1)
             store.add(id_, [document(report, runs=(run,), cells=(report.cells[0],))])
             costs.append(steps[0])
-        store._db.set_progress_handler(None, 0)
+        store._db.connection.set_progress_handler(None, 0)
     assert max(costs[-50:]) <= 1.2 * max(costs[10:60])
 
 
@@ -154,8 +154,10 @@ def test_git_does_not_see_the_store(tmp_path) -> None:
 def test_a_full_disk_is_told_and_leaves_the_store_whole(tmp_path) -> None:
     ids = saved(tmp_path / "s", sample())
     with Store(tmp_path / "s", write=True) as store:
-        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
-        store._db.execute(f"PRAGMA max_page_count = {pages}")  # what SQLite then says is what it says of a full disk
+        pages = store._db.connection.execute("PRAGMA page_count").fetchone()[0]
+        store._db.connection.execute(
+            f"PRAGMA max_page_count = {pages}"
+        )  # what SQLite then says is what it says of a full disk
         with pytest.raises(Misuse, match="the disk is full; make room"):
             store.save(to_document(large()))
     with Store(tmp_path / "s") as store:
