@@ -252,7 +252,8 @@ class Store:
         rows = self.rows(
             "SELECT id, command, config, started_at, verdict, exit_code, scores, state,"
             " (SELECT count(*) FROM runs WHERE report = reports.id)"
-            " FROM reports WHERE CAST(:command AS TEXT) IS NULL OR command = :command ORDER BY started_at DESC, id DESC LIMIT :limit",
+            " FROM reports WHERE CAST(:command AS TEXT) IS NULL OR command = :command"
+            " ORDER BY started_at DESC, id DESC LIMIT :limit",
             {"command": command, "limit": limit if limit >= 0 else _ALL},
         )
         return [

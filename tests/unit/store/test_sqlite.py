@@ -11,8 +11,10 @@ import pytest
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import from_document, to_document
 from flakestorm.store.sqlite import ID, Store
-from report_samples import hostile, large, sample
+from report_samples import hostile, sample
 from store_support import document, saved, with_tapes
+
+pytestmark = pytest.mark.usefixtures("database")
 
 
 def test_a_report_comes_back_as_it_was(tmp_path) -> None:
@@ -80,21 +82,6 @@ def test_the_end_replaces_cells_and_puts_runs_in_order(tmp_path) -> None:
         assert from_document(store.document(id_)) == report
 
 
-def test_adding_costs_the_same_however_much_is_there(tmp_path) -> None:
-    """Counted in steps of SQLite's machine, not in time."""
-    report = large(300, 1)
-    with Store(tmp_path / "s", write=True) as store:
-        id_ = store.begin(document(report, runs=(), cells=()))
-        costs = []
-        for run in report.runs:
-            steps = [0]
-            store._db.connection.set_progress_handler(lambda steps=steps: steps.__setitem__(0, steps[0] + 1), 1)
-            store.add(id_, [document(report, runs=(run,), cells=(report.cells[0],))])
-            costs.append(steps[0])
-        store._db.connection.set_progress_handler(None, 0)
-    assert max(costs[-50:]) <= 1.2 * max(costs[10:60])
-
-
 def test_names_that_mean_a_report(tmp_path) -> None:
     ids = saved(tmp_path / "s", sample(), replace(sample(), started_at="2027-01-01T00:00:00Z"))
     with Store(tmp_path / "s") as store:
@@ -132,36 +119,6 @@ def test_pruning_keeps_what_is_shared(tmp_path) -> None:
         assert store.prune(before=datetime(2026, 6, 1, tzinfo=UTC)).reports == ()
         assert store.prune(before=datetime(2028, 1, 1, tzinfo=UTC)).tapes == 8
     assert not [path for path in (tmp_path / "s" / "content").rglob("*") if path.is_file()]
-
-
-def test_nothing_saved_yet_says_so(tmp_path) -> None:
-    with pytest.raises(Misuse, match="nothing was saved yet"):
-        Store(tmp_path / "s")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Misuse, match=r"the store .*file"):
-        Store(tmp_path / "file" / "s", write=True)
-
-
-def test_git_does_not_see_the_store(tmp_path) -> None:
-    saved(tmp_path / "s", sample())
-    assert (tmp_path / "s" / ".gitignore").read_text() == "*\n"
-
-
-def test_a_full_disk_is_told_and_leaves_the_store_whole(tmp_path) -> None:
-    ids = saved(tmp_path / "s", sample())
-    with Store(tmp_path / "s", write=True) as store:
-        pages = store._db.connection.execute("PRAGMA page_count").fetchone()[0]
-        store._db.connection.execute(
-            f"PRAGMA max_page_count = {pages}"
-        )  # what SQLite then says is what it says of a full disk
-        with pytest.raises(Misuse, match="the disk is full; make room"):
-            store.save(to_document(large()))
-    with Store(tmp_path / "s") as store:
-        assert [entry.id for entry in store.entries()] == ids
 
 
 MANY = """
