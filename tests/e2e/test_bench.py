@@ -17,6 +17,7 @@ ROWS = {
     "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["docs (", "package descriptions ("],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "cluster": ["1 worker ", "1,000 workers"],
 }
 
 

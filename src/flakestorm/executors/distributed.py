@@ -217,7 +217,8 @@ class Cluster:
             self._measure()
         except Exception as error:
             where = f"at {self._address}" if self._address else "on this machine"
-            failed = Misuse(f"no Ray cluster {where}: {type(error).__name__}: {error}")
+            hint = " (one that asks for a token is reached with RAY_AUTH_MODE=token)" if self._address else ""
+            failed = Misuse(f"no Ray cluster {where}: {type(error).__name__}: {error}{hint}")
         with suppress(RuntimeError):  # the loop has ended: nobody waits any more
             self._loop.call_soon_threadsafe(self._answer, failed)
         if failed is None:
