@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import os
 import pickle
 import random
 import subprocess
