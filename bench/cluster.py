@@ -126,7 +126,7 @@ def simulate(
         losses: share of runs in which the worker is lost.
         seed: of the draws.
     """
-    draw = random.Random(seed)
+    lasting, fate = random.Random(seed), random.Random(seed + 1)
     waiting, idle, made, again = runs, workers, 0, 0
     now = busy = 0.0
     desk: deque[str] = deque()  # what the driver has still to do, in order of arrival
@@ -150,9 +150,9 @@ def simulate(
         now, _, what = heapq.heappop(events)
         if what == "send":
             working = False
-            takes_s = run_s * (0.5 + 0.5 * draw.expovariate(1.0))
-            if draw.random() < losses:
-                later(takes_s * draw.random(), "lost")
+            takes_s = run_s * (0.5 + 0.5 * lasting.expovariate(1.0))
+            if fate.random() < losses:
+                later(takes_s * fate.random(), "lost")
             else:
                 later(takes_s, "ended")
         elif what == "ended":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,21 @@ def test_rounds_and_budgets_are_kept(tmp_path: Path, ray: dict[str, str]) -> Non
     assert bare(there.report) == bare(here.report)
     few = contract(tmp_path, "--max-runs", "7", *ON_RAY, env=ray)
     assert len(few.report["runs"]) == 7
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, ray: dict[str, str]) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text()
+    commands = [shlex.split(line, comments=True)[1:] for line in page.splitlines() if "--executor ray  " in line]
+    commands += [shlex.split(line, comments=True)[1:] for line in page.splitlines() if "--address head:6379" in line]
+    assert len(commands) == 2
+    many_cells(tmp_path, trials=1)
+    address = ray["RAY_ADDRESS"]
+    for words in commands:
+        words = [address if word == "head:6379" else word for word in words]
+        env = {name: value for name, value in ray.items() if name != "RAY_ADDRESS" or "--address" not in words}
+        done = flakestorm(tmp_path, *words, env=env, report=True)
+        assert done.report is not None, done.err
+        assert len(done.report["cells"]) == 50
 
 
 def test_agents_end_with_their_worker_and_with_an_interruption_and_what_is_left_is_resumed(

@@ -1,13 +1,15 @@
 """Two machines with one store: what one saves, the other shows, exports and resumes."""
 
 import json
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster_support import bare, many_cells
-from e2e_support import flakestorm
+from e2e_support import FLAKESTORM, clean_env, flakestorm
 from postgres_support import MISSING, postgres, programs
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -52,3 +54,17 @@ def test_a_store_that_cannot_be_had_costs_the_saved_report_alone(tmp_path: Path)
     done = flakestorm(tmp_path, "contract", "run", env={"FLAKESTORM_STORE": "postgresql://127.0.0.1:1/x"}, report=True)
     assert done.code == 1
     assert "this report was not saved for later: the store postgresql://127.0.0.1:1/x" in done.err
+
+
+def test_the_script_of_the_page_runs(tmp_path: Path, server: dict[str, str]) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text()
+    (script,) = (block for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "FLAKESTORM_STORE" in block)
+    script = script.replace("postgresql://flakestorm@db.internal/reports", f"'{server['FLAKESTORM_STORE']}'")
+    script = script.replace("flakestorm contract run", f"{FLAKESTORM} contract run || test $? = 1")
+    script = script.replace("\nflakestorm ", f"\n{FLAKESTORM} ")
+    many_cells(tmp_path, trials=1)
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=clean_env(), capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "tapes").iterdir())) == 30
