@@ -281,6 +281,7 @@ class Cluster:
             else:
                 self._failures.append(failure)
                 self._drop(worker)
+                self._told(Note(f"a worker could not be made ready: {failure.why}"))
             self._changed.notify_all()
 
     async def _take(self) -> Any:

@@ -112,8 +112,15 @@ def server() -> str:
 
 
 def lies_in(folder: Path) -> bool:
-    """Whether there is something to read: a server, or a database in this folder."""
-    return bool(server()) or (folder / FILE).is_file()
+    """Whether there is something to read: on the server, if there is one, else in this folder.
+
+    Of a server that cannot be asked this is True, so that whoever then opens it is told why.
+    """
+    if address := server():
+        from flakestorm.store.postgres import anything_at
+
+        return anything_at(address)
+    return (folder / FILE).is_file()
 
 
 def open_database(folder: Path, *, write: bool) -> Database:

@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise MissingExtra(VARIABLE, "postgres") from error
 
-__all__ = ["MIGRATIONS", "Postgres"]
+__all__ = ["MIGRATIONS", "Postgres", "anything_at"]
 
 LOCK_MS = 10_000
 """How long one process waits for another that is writing, in milliseconds."""
@@ -53,6 +53,16 @@ _first: Step = (
 
 MIGRATIONS: tuple[Step, ...] = (_first,)
 """Step n takes the schema from version n to version n + 1."""
+
+
+def anything_at(address: str) -> bool:
+    """Whether anything was saved at this address; True where that cannot be found out."""
+    try:
+        with psycopg.connect(address, autocommit=True, connect_timeout=CONNECT_S) as connection:
+            found = connection.execute("SELECT to_regclass('flakestorm.version')").fetchone()
+    except psycopg.Error:
+        return True
+    return found is not None and found[0] is not None
 
 
 class Postgres:

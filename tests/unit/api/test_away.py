@@ -12,6 +12,9 @@ from flakestorm.api.options import OnRay
 from flakestorm.engine.hooks import Hooks
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.world import LocalWorld
+from flakestorm.mutations.base import REQUEST_TYPES
+from flakestorm.mutations.outgoing import Outgoing
+from mutations_support import mutations
 
 CONFIG = """
 version: "2.0"
@@ -48,6 +51,15 @@ async def test_a_worker_makes_a_run_from_what_it_was_sent_alone(tmp_path: Path) 
     assert not Path(found.run.tape).exists()
     assert [verdict.outcome for _, verdict in found.verdicts] == ["pass"]
     assert found.run.reproduce == f"flakestorm run -c {here.path} --prompt 0"
+
+
+def test_a_change_of_the_request_travels_with_its_run() -> None:
+    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="ray is not installed for this Python")
+    before = Outgoing("POST", "http://agent/ask", headers=(("Content-Type", "application/json"),), body=b"{}")
+    for kind in REQUEST_TYPES:
+        for mutation in mutations(kind, "hi", count=4):
+            there = pickle.loads(cloudpickle.dumps(mutation))
+            assert there.change(before) == mutation.change(before)
 
 
 async def test_agents_that_would_share_a_port_are_refused(tmp_path: Path) -> None:

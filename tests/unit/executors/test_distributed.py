@@ -172,9 +172,10 @@ async def test_a_run_that_ends_every_worker_is_given_up(monkeypatch) -> None:
 async def test_one_worker_that_cannot_be_made_ready_leaves_the_others(monkeypatch) -> None:
     ray = FakeRay()
     ray.failures = [Failure("no port", misuse=False), None]
-    found, _ = cluster(monkeypatch, ray)
+    found, told = cluster(monkeypatch, ray)
     assert len(await everything(found)) == len(TRIALS)
     assert ray.most == 1
+    assert told == [Note("a worker could not be made ready: no port")]
 
 
 @pytest.mark.parametrize(("misuse", "kind"), [(True, Misuse), (False, AgentUnreachable)])

@@ -41,6 +41,12 @@ def test_nothing_saved_yet_says_so_and_makes_nothing(tmp_path: Path, address: st
         assert db.execute("SELECT to_regnamespace('flakestorm')").fetchone() == (None,)
 
 
+def test_there_is_something_to_read_once_something_was_saved(tmp_path: Path, address: str) -> None:
+    assert not Store.lies_in(tmp_path)
+    saved(tmp_path / "s", sample())
+    assert Store.lies_in(tmp_path)
+
+
 def test_steps_that_are_missing_are_taken_once_and_in_order(tmp_path: Path, address: str) -> None:
     second = ("ALTER TABLE reports ADD COLUMN note TEXT",)
     saved(tmp_path / "s", sample())
