@@ -26,6 +26,7 @@ ALL = (
     "cells",
     "page",
     "soak",
+    "cluster",
 )
 
 

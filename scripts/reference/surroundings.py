@@ -20,6 +20,9 @@ _READ = {
     "where `api_key` says nothing",
     "`FLAKESTORM_SIGNING_KEY`": "the key that signs certificates, or the path of a file that holds it",
     "`FLAKESTORM_REAL_TIME`": "with `1`, delays that faults make take their real time",
+    "`FLAKESTORM_STORE`": "the Postgres database that keeps reports and tapes: "
+    "[one store for all machines](../how-to/run-on-a-cluster.md#one-store-for-all-machines)",
+    "`RAY_ADDRESS`": "the Ray cluster of `--executor ray`: [run on a cluster](../how-to/run-on-a-cluster.md)",
     "`FLAKESTORM_DEBUG`": "if set, an internal error shows where it happened",
     "`NO_COLOR`, `TERM`": "no colour if `NO_COLOR` is set, or `TERM` is `dumb`",
     "`GITHUB_STEP_SUMMARY`": "`ci` appends its Markdown report to the file that it names",

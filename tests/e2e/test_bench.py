@@ -25,6 +25,7 @@ ROWS = {
     "cells": ["20 cells", "100 cells"],
     "page": ["100 cells"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
+    "cluster": ["1 worker ", "1,000 workers"],
 }
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.api.carrying import loop_factory
-from flakestorm.api.options import Options
+from flakestorm.api.options import OnRay, Options
 from flakestorm.api.project import Project, load
 
-__all__ = ["Comparison", "Options", "Project", "Terms", "compare", "load", "loop_factory", "would_run"]
+__all__ = ["Comparison", "OnRay", "Options", "Project", "Terms", "compare", "load", "loop_factory", "would_run"]
 
 if TYPE_CHECKING:
     from flakestorm.api.comparing import Comparison, Terms, compare, would_run

@@ -10,7 +10,7 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -18,20 +18,19 @@ from typing import Protocol, TypeVar
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.api.options import Options
 from flakestorm.api.redaction import redaction_of
+from flakestorm.api.reproducing import reproduce_by
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
-from flakestorm.core.conversation import prompt_of, turns_of
 from flakestorm.core.draws import Draws
-from flakestorm.core.ledger import Ledger
 from flakestorm.engine.advice import Advice
 from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.plan import Plan, Trial
+from flakestorm.engine.plan import Plan
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
 from flakestorm.engine.runner import Runner
@@ -40,7 +39,6 @@ from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.local import LocalExecutor
 from flakestorm.executors.world import LocalWorld
-from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.shelf import STORE
 from flakestorm.version import __version__
 
@@ -61,8 +59,10 @@ __all__ = [
 
 T = TypeVar("T")
 
-LONGEST_ARGUMENT = 2_000
-"""Characters of an input that a command line repeats; of longer ones it names the mutation."""
+STAYS_HERE = (
+    "this can be carried out here only: what stands in for the world, or chooses a run by those before it, cannot be "
+    "sent to workers; leave out --executor ray"
+)
 
 
 class Work(Protocol):
@@ -106,6 +106,8 @@ def carry_out(
         Misuse: the options do not fit one another, or the config names what is not available.
     """
     config = work.config
+    if options.ray is not None and (hooks is not None or hub is not None):
+        raise Misuse(STAYS_HERE)
     redaction_of(config)  # what it does not understand is said first
     resumed = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if resumed is None else resumed.seed)
@@ -118,13 +120,15 @@ def carry_out(
     world = LocalWorld(options.tapes)
     earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
+    if options.ray is not None:
+        from flakestorm.executors.distributed import load_ray
+
+        load_ray(options.ray.address)  # that it is missing is said before anything is begun
 
     async def judge() -> Report:
         interrupted = False
         with interruptible() as signals:
-            async with runner_of(
-                work, plan.scenarios, plan.invariants, options, seed, world, boundary, hooks
-            ) as runner:
+            async with _runner(work, plan, options, seed, world, boundary, hooks) as runner:
                 tailor(runner)
                 campaign = Campaign(
                     plan,
@@ -174,7 +178,12 @@ async def runner_of(
         seed: every random choice follows from it.
         world, hub: time and places, and the boundary.
         hooks: what else takes part in each run; nothing when None.
+
+    Raises:
+        Misuse: the options ask for workers elsewhere; only `carry_out` has those.
     """
+    if options.ray is not None:
+        raise Misuse(STAYS_HERE)
     config = work.config
     redaction = redaction_of(config, seed)
     concurrency = options.concurrency or config.advanced.concurrency
@@ -194,7 +203,7 @@ async def runner_of(
             tools=tools_of(config, *scenarios),
             listener=options.listener,
             concurrency=concurrency,
-            reproduce=lambda trial, schedule, ledger: _reproduce(work, seed, trial, schedule, ledger),
+            reproduce=reproduce_by(work, seed),
             visible=tuple(config.boundary.tools),
             advice=Advice(adviser, embedders),
             limit_ms=config.agent.timeout,
@@ -210,6 +219,16 @@ async def runner_of(
             await embedder.close()
         await agent.close()
         await hub.close()
+
+
+def _runner(
+    work: Work, plan: Plan, options: Options, seed: int, world: LocalWorld, hub: Hub, hooks: Hooks | None
+) -> AbstractAsyncContextManager[Runner]:
+    if options.ray is None:
+        return runner_of(work, plan.scenarios, plan.invariants, options, seed, world, hub, hooks)
+    from flakestorm.api.away import away_runner_of
+
+    return away_runner_of(work, plan.scenarios, plan.invariants, options, options.ray, seed, world, hub)
 
 
 def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -339,24 +358,6 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
 def _elsewhere(config: Config) -> bool:
     """Whether somebody else starts the agent."""
     return config.agent.type == "http" and not config.agent.start
-
-
-def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: Ledger) -> str:
-    """The command line that makes this run again: its prompt, with exactly the faults that fired."""
-    written = work.config.written_prompts
-    words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
-    mutation = trial.mutation
-    unwieldy = len(trial.text) > LONGEST_ARGUMENT or not trial.text.isprintable()  # as a conversation never is
-    if mutation is not None and mutation.number and (mutation.change or unwieldy):
-        words += ["--seed", str(seed), "--prompt", str(trial.prompt), "--mutate", f"{mutation.type}#{mutation.number}"]
-    elif trial.prompt < len(written) and prompt_of(written[trial.prompt]) == trial.text:
-        words += ["--prompt", str(trial.prompt)]
-    else:
-        words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]
-    fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
-    for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
-        words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
-    return shlex.join(words)
 
 
 def report_in(resume: Path | Report) -> Report:

@@ -8,11 +8,24 @@ from flakestorm.core.record import Record
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import Event, Listener, Report
 
-__all__ = ["Options"]
+__all__ = ["OnRay", "Options"]
 
 
 def _silent(_: Event) -> None:
     pass
+
+
+class OnRay(Record, frozen=True):
+    """Runs are made by workers on a Ray cluster (extra `ray`), each with an agent of its own.
+
+    Args:
+        workers: how many; None for as many as the cluster has processors, and never more than runs are under way.
+        address: of the cluster, as Ray takes it: `HOST:PORT`, or `auto` for the one that this machine is part of. Empty
+            takes the variable RAY_ADDRESS, or starts a cluster on this machine for as long as the command takes.
+    """
+
+    workers: int | None = None
+    address: str = ""
 
 
 class Options(Record, frozen=True):
@@ -30,6 +43,8 @@ class Options(Record, frozen=True):
         early: whether cells get no more trials once their verdict is decided; None leaves it to the number of trials
             (`engine/rounds.py`), and to the gate: where a score decides, all trials are made.
         dry_run: make nothing; the report says what would be run.
+        ray: have the runs made on a cluster, of a command that makes no use of what they hold meanwhile: a contract,
+            chaos, mutations. Here when None.
     """
 
     seed: int | None = None
@@ -42,3 +57,4 @@ class Options(Record, frozen=True):
     budget: Budget | None = None
     early: bool | None = None
     dry_run: bool = False
+    ray: OnRay | None = None

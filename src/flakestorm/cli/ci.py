@@ -153,6 +153,7 @@ class _Ci:
             trials=self.options.trials,
             concurrency=self.options.concurrency,
             tapes=self._folder / f"{name}.tapes",
+            ray=None if name == "replay" else self.options.ray,  # tapes that stand in for the world are here
             listener=tell,
             resume=Path(before.report) if before is not None and Path(before.report).is_file() else None,
             **self.spending,

@@ -87,7 +87,12 @@ def carry_out(
 def how(options: Globals, place: Place, **more: Any) -> api.Options:
     """The global options as the API takes them."""
     return api.Options(
-        seed=options.seed, trials=options.trials, concurrency=options.concurrency, tapes=place.tapes, **more
+        seed=options.seed,
+        trials=options.trials,
+        concurrency=options.concurrency,
+        tapes=place.tapes,
+        ray=options.ray,
+        **more,
     )
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from flakestorm.errors import Misuse
+
+if TYPE_CHECKING:
+    from flakestorm.api.options import OnRay
 
 __all__ = ["FORMATS", "Globals", "from_option", "global_options", "global_options_with"]
 
@@ -31,12 +34,23 @@ class Globals:
     trials: int | None = None
     concurrency: int | None = None
     executor: str | None = None
+    workers: int | None = None
+    address: str | None = None
     no_color: bool | None = None
 
     @property
     def config_path(self) -> Path:
         """The config file: what -c said, else flakestorm.yaml in the current folder."""
         return self.config or Path("flakestorm.yaml")
+
+    @property
+    def ray(self) -> OnRay | None:
+        """Where runs are made; None for here."""
+        if self.executor != "ray":
+            return None
+        from flakestorm.api.options import OnRay
+
+        return OnRay(self.workers, self.address or "")
 
 
 from_option = click.option(
@@ -48,6 +62,9 @@ from_option = click.option(
 )
 """Of commands that read other tools' recordings."""
 
+
+ON_RAY = ("run", "chaos", "contract run", "contract score", "ci")
+"""The commands whose runs may be made on a cluster: those that plan them before they make them."""
 
 _NAMES = tuple(f.name for f in fields(Globals))
 
@@ -76,6 +93,8 @@ def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
         click.option("--trials", type=click.IntRange(min=1), help="Runs of each cell."),
         click.option("--concurrency", type=click.IntRange(1, 100), help="Runs under way at once."),
         click.option("--executor", type=click.Choice(["local", "ray"]), help="Where runs are carried out (local)."),
+        click.option("--workers", type=click.IntRange(min=1), help="Workers on Ray (one for each processor)."),
+        click.option("--address", metavar="HOST:PORT|auto", help="The Ray cluster (one of its own)."),
         click.option("--no-color", is_flag=True, default=None, help="No colour, no styling."),
     ]
 
@@ -93,7 +112,7 @@ def _gather(ctx: click.Context) -> Globals:
     """What was said to this command and to the groups it was called through, the nearest having the last word.
 
     Raises:
-        Misuse: an executor was asked for that this version does not have.
+        Misuse: workers were asked for, and this command has no use for them.
     """
     found = Globals()
     chain: list[click.Context] = []
@@ -104,6 +123,19 @@ def _gather(ctx: click.Context) -> Globals:
     for context in reversed(chain):
         said = {name: context.params[name] for name in _NAMES if context.params.get(name) is not None}
         found = replace(found, **said)
-    if found.executor == "ray":
-        raise Misuse("the executor 'ray' is not available in this version; use --executor local")
+    if found.executor != "ray" and (found.workers is not None or found.address is not None):
+        raise Misuse("--workers and --address are of a Ray cluster; add --executor ray")
+    if found.executor == "ray" and not isinstance(ctx.command, click.Group) and _name(ctx) not in ON_RAY:
+        those = ", ".join(f"`{name}`" for name in ON_RAY)
+        raise Misuse(f"`{_name(ctx)}` is carried out here only; --executor ray is for {those}")
     return found
+
+
+def _name(ctx: click.Context) -> str:
+    """The command's name, with that of its group, without that of the program."""
+    names: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.insert(0, at.info_name or "")
+        at = at.parent
+    return " ".join(names)

@@ -14,7 +14,19 @@ from msgspec.structs import FieldInfo, fields
 
 from flakestorm.config.vocabulary import Vocabulary
 
-__all__ = ["Count", "Key", "Milliseconds", "Probability", "Severity", "Strict", "When", "keys_of", "members", "words"]
+__all__ = [
+    "Count",
+    "Key",
+    "Milliseconds",
+    "Placed",
+    "Probability",
+    "Severity",
+    "Strict",
+    "When",
+    "keys_of",
+    "members",
+    "words",
+]
 
 Severity: TypeAlias = Literal["critical", "high", "medium", "low"]
 When: TypeAlias = Literal[
@@ -63,6 +75,20 @@ class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if info.required or value != _default(info):
                 found[info.name] = value
         return found
+
+
+class Placed(Strict, frozen=True, kw_only=True, dict=True):
+    """A block that knows where it was written, which is no part of what it says. It keeps that when it is pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        said = {name: getattr(self, name) for name in self.__struct_fields__}
+        return _again, (type(self), said, dict(vars(self)))
+
+
+def _again(block: type[Placed], said: Mapping[str, Any], place: Mapping[str, Any]) -> Placed:
+    made = block(**said)
+    vars(made).update(place)
+    return made
 
 
 class Key(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from flakestorm.config.base import Milliseconds, Probability, Severity, Strict, When, words
+from flakestorm.config.base import Milliseconds, Placed, Probability, Severity, Strict, When, words
 from flakestorm.config.vocabulary import INVARIANT_TYPES
 
 __all__ = ["NEEDS", "Invariant", "InvariantType", "ModelPrice", "Origin"]
@@ -57,7 +57,7 @@ class ModelPrice(Strict, frozen=True, kw_only=True):
     output: Annotated[Annotated[float, Meta(ge=0)], Meta(description="US dollars per million tokens that it writes")]
 
 
-class Invariant(Strict, frozen=True, kw_only=True, dict=True):
+class Invariant(Placed, frozen=True, kw_only=True):
     """One rule over the output or the tape of a run. Which of the type's own keys it needs is said by `NEEDS`."""
 
     type: Annotated[InvariantType, Meta(description="what is checked", extra_json_schema=words(INVARIANT_TYPES))]

@@ -12,7 +12,7 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from flakestorm.config.agents import Agent, Model
-from flakestorm.config.base import Count, Milliseconds, Probability, Severity, Strict, When
+from flakestorm.config.base import Count, Milliseconds, Placed, Probability, Severity, Strict, When
 from flakestorm.config.faults import Chaos, ContextAttack, Fault, LlmFault, Scenario, ToolFault
 from flakestorm.config.invariants import Invariant, InvariantType
 from flakestorm.config.replays import (
@@ -181,7 +181,7 @@ class Boundary(Strict, frozen=True, kw_only=True):
     allow_live: Annotated[bool, Meta(description="on replay, let calls that are not on the tape go out")] = False
 
 
-class Config(Strict, frozen=True, kw_only=True, dict=True):
+class Config(Placed, frozen=True, kw_only=True):
     """The whole file."""
 
     version: Annotated[Literal["1.0", "2.0"], Meta(description='"1.0" (mutations only) or "2.0"')] = "1.0"

@@ -59,6 +59,7 @@ class Runner:
             are equal on all of their tapes.
         budget: is asked before each run; once it refuses, no more are started.
         hooks: what else takes part in each run.
+        crossed: whether any call has crossed yet, which of an agent that somebody else started proves that it is held.
     """
 
     agent: Agent
@@ -78,7 +79,7 @@ class Runner:
     budget: Budget | None = None
     hooks: Hooks = field(default_factory=Hooks)
     redaction: Callable[[], Redactor] = Redactor
-    _crossed: bool = False
+    crossed: bool = False
     _schedules: dict[str, Schedule] = field(default_factory=dict)
 
     def prepare(self, scenarios: Sequence[Scenario]) -> None:
@@ -159,7 +160,7 @@ class Runner:
             answer = asked.answer
             error = None if answer.error is None else str(answer.error)
             recorder.close(output=answer.output, error=error, turns=asked.turns)
-        self._crossed = self._crossed or line.calls > 0
+        self.crossed = self.crossed or line.calls > 0
         view = RunView(
             input=given,
             output=answer.output,
@@ -172,7 +173,7 @@ class Runner:
             visible=(*self.visible, *self.boundary.tools),
             baseline=self.baselines.get(trial.prompt),
             transient=schedule.transient,
-            held=self._crossed or not self.elsewhere,
+            held=self.crossed or not self.elsewhere,
             input_kind="benign" if trial.mutation is None else trial.mutation.kind,
             refused=refused(trial, answer.error),
             mutated=trial.mutation is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = ["Content", "digest_of"]
@@ -39,15 +40,18 @@ class Content:
         """Where the file with this digest lies, if it is kept."""
         return self.folder / digest[:2] / digest
 
-    def add(self, file: Path, digest: str) -> None:
-        """Keep a copy of the file; a reader sees all of it or nothing.
+    def fetch(self, digests: Iterable[str]) -> None:
+        """They are where they are kept."""
+
+    def add(self, file: Path, digest: str) -> int:
+        """Keep a copy of the file; a reader sees all of it or nothing. Gives its size in bytes.
 
         Raises:
             OSError: it cannot be read, or not be written here.
         """
         target = self.path(digest)
         if target.exists():
-            return
+            return target.stat().st_size
         if not target.parent.is_dir():
             target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{digest}.{os.getpid()}")
@@ -57,6 +61,7 @@ class Content:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+        return target.stat().st_size
 
     def remove(self, digest: str) -> int:
         """Forget a file; gives its size in bytes, 0 if it was not there.

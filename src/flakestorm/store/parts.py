@@ -23,7 +23,7 @@ def head(store: Store, id_: str) -> tuple[dict[str, Any], bool]:
     """
     rows = store.rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
     if not rows:
-        raise Misuse(f"no report {id_!r} in the store {store.folder}")
+        raise Misuse(f"no report {id_!r} in the store {store.place}")
     return json.loads(rows[0][0]), rows[0][1] == "done"
 
 
@@ -51,4 +51,7 @@ def runs(store: Store, id_: str, wanted: Sequence[str]) -> dict[str, dict[str, A
 def kept_tape(store: Store, id_: str, run: str) -> Path | None:
     """Where the content of this run's tape lies; None where the store has none."""
     rows = store.rows("SELECT tape FROM runs WHERE report = ? AND id = ?", (id_, run))
-    return store.content.path(rows[0][0]) if rows and rows[0][0] else None
+    if not (rows and rows[0][0]):
+        return None
+    store.content.fetch([rows[0][0]])
+    return store.content.path(rows[0][0])

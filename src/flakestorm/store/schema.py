@@ -7,12 +7,16 @@ opening a file for writing takes the steps that are missing, in one transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from flakestorm.errors import Misuse
+from flakestorm.store.content import Content
+from flakestorm.store.database import FILE, Values
 
-__all__ = ["BUSY_S", "MIGRATIONS", "connect", "explained"]
+__all__ = ["BUSY_S", "MIGRATIONS", "Sqlite", "connect", "explained"]
 
 BUSY_S = 10.0
 """How long one process waits for another that is writing. Transactions are short, so this is never reached in peace."""
@@ -127,3 +131,65 @@ def explained(error: sqlite3.Error | OSError, file: Path) -> Misuse:
     elif isinstance(error, OSError) and error.strerror:
         said = error.strerror
     return Misuse(f"the store {file}: {said}")
+
+
+class Sqlite:
+    """Fulfils `store.database.Database` in a folder.
+
+    Args:
+        folder: made when writing.
+        write: whether anything will be written.
+
+    Raises:
+        Misuse: it cannot be opened; the message says why.
+    """
+
+    def __init__(self, folder: Path, *, write: bool) -> None:
+        self.file, self.place = folder / FILE, str(folder)
+        if write:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                ignore = folder / ".gitignore"
+                if not ignore.exists():
+                    ignore.write_text("*\n", encoding="utf-8")
+            except OSError as error:
+                raise explained(error, folder) from error
+        elif not self.file.is_file():
+            raise Misuse(f"there is no store in {folder}: nothing was saved yet")
+        self.contents = Content(folder / "content")
+        self.connection = connect(self.file, write=write)
+
+    def rows(self, query: str, values: Values) -> list[tuple[Any, ...]]:
+        try:
+            return self.connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, self.file) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[_Statements]:
+        db = self.connection
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield _Statements(db)
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise explained(error, self.file) from error
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class _Statements:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def execute(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(statement, values).fetchall()
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._db.executemany(statement, rows)

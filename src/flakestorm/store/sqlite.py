@@ -1,4 +1,4 @@
-"""The store: reports with their runs and cells in SQLite, their tapes by content beside it.
+"""The store: reports with their runs and cells in SQLite, their tapes by content beside it; or all on a server.
 
 It holds documents (`flakestorm-report/1`) and knows nothing of what is in them but the few keys it is asked for, so a
 report of a later version comes back with every key it had. Writers are short transactions, so several processes may
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,16 +19,13 @@ import orjson
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
-from flakestorm.store.content import Content, digest_of
-from flakestorm.store.schema import connect, explained
+from flakestorm.store.content import digest_of
+from flakestorm.store.database import FILE, Values, Writer, lies_in, open_database
 
 __all__ = ["FILE", "ID", "Entry", "Kept", "Pruned", "Store"]
 
 ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 """What the id of a saved report looks like: when its command began (UTC), and four digits of chance."""
-
-FILE = "store.sqlite3"
-"""The database, in the store's folder."""
 
 
 class Entry(Record, frozen=True):
@@ -89,6 +84,7 @@ class _Next(Record, frozen=True):
     cell: int = 0
 
 
+_ALL = 2**62
 _COUNTS = "SELECT (SELECT count(*) FROM runs WHERE report = ?), (SELECT count(*) FROM cells WHERE report = ?)"
 
 
@@ -104,25 +100,15 @@ class Store:
     """
 
     def __init__(self, folder: Path, *, write: bool = False) -> None:
-        self.folder, self.file = folder, folder / FILE
-        if write:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                ignore = folder / ".gitignore"
-                if not ignore.exists():
-                    ignore.write_text("*\n", encoding="utf-8")
-            except OSError as error:
-                raise explained(error, folder) from error
-        elif not self.lies_in(folder):
-            raise Misuse(f"there is no store in {folder}: nothing was saved yet")
-        self.content = Content(folder / "content")
+        self.folder = folder
+        self._db = open_database(folder, write=write)
+        self.place, self.content = self._db.place, self._db.contents
         self._at: dict[str, _Next] = {}
-        self._db = connect(self.file, write=write)
 
     @staticmethod
     def lies_in(folder: Path) -> bool:
-        """Whether something was saved there."""
-        return (folder / FILE).is_file()
+        """Whether something was saved there, or a server keeps what is saved."""
+        return lies_in(folder)
 
     def __enter__(self) -> Store:
         return self
@@ -142,10 +128,10 @@ class Store:
         if len(started) < 14:
             started = datetime.now(UTC).strftime("%Y%m%d%H%M%S")
         digests = _digests([document])
-        with self._writing() as db:
+        with self._db.writing() as db:
             while True:
                 id_ = f"{started[:8]}-{started[8:]}-{entropy_seed() & 0xFFFF:04x}"
-                if db.execute("SELECT 1 FROM reports WHERE id = ?", (id_,)).fetchone() is None:
+                if db.execute("SELECT 1 FROM reports WHERE id = ?", (id_,)) == []:
                     break
             self._open(db, id_, document)
             self._at[id_] = self._add(db, id_, document, digests, _Next())
@@ -158,7 +144,7 @@ class Store:
         """
         digests = _digests(documents)
         at = self._at.get(id_) or _Next(*self.rows(_COUNTS, (id_, id_))[0])
-        with self._writing() as db:
+        with self._db.writing() as db:
             for document in documents[:1]:  # what the others say of the report is the same
                 self._open(db, id_, document)
             for document in documents:
@@ -170,7 +156,7 @@ class Store:
         order = [(at, id_, run["id"]) for at, run in enumerate(document["runs"])]
         known, fresh = self._unknown(id_, document)
         digests = _digests([fresh])
-        with self._writing() as db:
+        with self._db.writing() as db:
             self._open(db, id_, document)
             now, fresh = self._unknown(id_, document)
             if now != known:  # it was pruned meanwhile
@@ -197,7 +183,7 @@ class Store:
             keep: so many of the newest stay.
             before: those begun at this time or later stay.
         """
-        with self._writing() as db:
+        with self._db.writing() as db:
             ids = [id_ for (id_,) in db.execute("SELECT id FROM reports ORDER BY started_at DESC, id DESC")]
             old = ids[keep:] if keep is not None else ids
             if before is not None:
@@ -211,34 +197,19 @@ class Store:
             freed = sum(map(self.content.remove, digests))  # under the lock: nobody adds one of them meanwhile
         return Pruned(tuple(old), len(digests), freed)
 
-    def _open(self, db: sqlite3.Connection, id_: str, document: Mapping[str, Any]) -> None:
+    def _open(self, db: Writer, id_: str, document: Mapping[str, Any]) -> None:
         """Have a report of this id, also where another process has pruned it while its command was at work."""
         row = (id_, *_columns(document))
-        db.execute("INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?)", row)
+        db.execute("INSERT INTO reports VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
 
     def _unknown(self, id_: str, document: Mapping[str, Any]) -> tuple[set[str], dict[str, Any]]:
         """The runs that are kept, and the document without them."""
         known = {run for (run,) in self.rows("SELECT id FROM runs WHERE report = ?", (id_,))}
         return known, {**document, "runs": [run for run in document["runs"] if run["id"] not in known]}
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, begun with the write lock, so that it never has to be given up half-way."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except (sqlite3.Error, OSError) as error:
-            raise explained(error, self.file) from error
-
     def _add(
         self,
-        db: sqlite3.Connection,
+        db: Writer,
         id_: str,
         document: Mapping[str, Any],
         digests: Mapping[str, str],
@@ -248,11 +219,11 @@ class Store:
         runs, cells = document["runs"], document["cells"]
         tapes = {run["tape"]: digests[run["tape"]] for run in runs if run.get("tape") in digests}
         for path, digest in tapes.items():  # under the lock: nobody removes one of them meanwhile
-            self.content.add(Path(path), digest)
-            size = self.content.path(digest).stat().st_size
-            db.execute("INSERT OR IGNORE INTO tapes VALUES (?, ?)", (digest, size))
+            size = self.content.add(Path(path), digest)
+            db.execute("INSERT INTO tapes VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, size))
         db.executemany(
-            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?) ON CONFLICT (report, id) DO UPDATE SET"
+            " position = excluded.position, document = excluded.document, tape = excluded.tape",
             (
                 (id_, _text(run["id"]), position, _json(run), digests.get(run.get("tape", "")))
                 for position, run in enumerate(runs, at.run)
@@ -280,8 +251,9 @@ class Store:
         rows = self.rows(
             "SELECT id, command, config, started_at, verdict, exit_code, scores, state,"
             " (SELECT count(*) FROM runs WHERE report = reports.id)"
-            " FROM reports WHERE :command IS NULL OR command = :command ORDER BY started_at DESC, id DESC LIMIT :limit",
-            {"command": command, "limit": limit},
+            " FROM reports WHERE CAST(:command AS TEXT) IS NULL OR command = :command"
+            " ORDER BY started_at DESC, id DESC LIMIT :limit",
+            {"command": command, "limit": limit if limit >= 0 else _ALL},
         )
         return [
             Entry(id_, of, config, at, verdict, code, json.loads(scores), state == "done", runs)
@@ -304,7 +276,7 @@ class Store:
             return str(found[0])
         if found:
             raise Misuse(f"{name!r} could be {', '.join(found[:5])}{' ...' if len(found) > 5 else ''}; give more of it")
-        raise Misuse(f"no report {name!r} in the store {self.folder}; `flakestorm report` lists those that are there")
+        raise Misuse(f"no report {name!r} in the store {self.place}; `flakestorm report` lists those that are there")
 
     def document(self, id_: str) -> dict[str, Any]:
         """The report with this id; its tapes are those the store keeps.
@@ -316,10 +288,11 @@ class Store:
         """
         rows = self.rows("SELECT head, state FROM reports WHERE id = ?", (id_,))
         if not rows:
-            raise Misuse(f"no report {id_!r} in the store {self.folder}")
+            raise Misuse(f"no report {id_!r} in the store {self.place}")
         document: dict[str, Any] = json.loads(rows[0][0])
         cells = self.rows("SELECT document FROM cells WHERE report = ? ORDER BY position", (id_,))
         runs = self.rows("SELECT document, tape FROM runs WHERE report = ? ORDER BY position, id", (id_,))
+        self.content.fetch(tape for _, tape in runs if tape is not None)
         document["cells"] = [json.loads(cell) for (cell,) in cells]
         document["runs"] = [self._run(*row) for row in runs]
         if rows[0][1] != "done":
@@ -330,10 +303,11 @@ class Store:
         """The tapes the store keeps, with the runs they are of, the newest report first."""
         rows = self.rows(
             "SELECT runs.tape, runs.report, runs.id, runs.document FROM runs JOIN reports ON reports.id = runs.report"
-            " WHERE runs.tape IS NOT NULL AND (:report IS NULL OR report = :report)"
+            " WHERE runs.tape IS NOT NULL AND (CAST(:report AS TEXT) IS NULL OR report = :report)"
             " ORDER BY reports.started_at DESC, report DESC, position, runs.id",
             {"report": report},
         )
+        self.content.fetch(digest for digest, *_ in rows)
         return [
             Kept(self.content.path(digest), digest, of, run, Path(json.loads(document)["tape"]))
             for digest, of, run, document in rows
@@ -343,16 +317,13 @@ class Store:
         run: dict[str, Any] = json.loads(document)
         return run if tape is None else {**run, "tape": str(self.content.path(tape).absolute())}
 
-    def rows(self, query: str, values: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Values) -> list[tuple[Any, ...]]:
         """What a query gives.
 
         Raises:
             Misuse: the store cannot be read; the message says why.
         """
-        try:
-            return self._db.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise explained(error, self.file) from error
+        return self._db.rows(query, values)
 
 
 def _digests(documents: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -3,6 +3,7 @@ from pathlib import Path
 import click
 import pytest
 
+from flakestorm.api.options import OnRay
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import Misuse
 
@@ -44,6 +45,10 @@ def test_the_config_defaults_to_the_current_folder() -> None:
     assert seen("leaf", "-c", "other.yaml").config_path == Path("other.yaml")
 
 
-def test_an_executor_that_is_not_there_is_refused() -> None:
-    with pytest.raises(Misuse, match="not available in this version"):
+def test_workers_are_for_commands_that_have_a_use_for_them() -> None:
+    with pytest.raises(Misuse, match="`leaf` is carried out here only"):
         seen("leaf", "--executor", "ray")
+    with pytest.raises(Misuse, match="add --executor ray"):
+        seen("leaf", "--workers", "2")
+    assert Globals(executor="local").ray is None
+    assert Globals(executor="ray", workers=2, address="auto").ray == OnRay(2, "auto")

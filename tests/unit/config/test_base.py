@@ -1,5 +1,6 @@
 """What every block has in common."""
 
+import pickle
 from typing import Annotated
 
 import pytest
@@ -7,6 +8,7 @@ from msgspec import field
 
 from config_support import refused
 from flakestorm.config.base import Probability, Strict, keys_of, members, words
+from flakestorm.config.invariants import Invariant, Origin
 from flakestorm.config.vocabulary import Vocabulary
 
 
@@ -90,3 +92,11 @@ def test_keys_know_the_blocks_behind_them() -> None:
 def test_empty_keys_are_left_out_however_deep() -> None:
     tree = Tree.of({"leaf": {"size": None}, "leaves": [{"size": None}], "branches": [{"type": "twig", "size": None}]})
     assert tree == Tree(leaf=Leaf(), leaves=[Leaf()], branches=[Twig()])
+
+
+def test_a_block_that_knows_where_it_was_written_keeps_that_when_it_is_pickled() -> None:
+    placed = Invariant(type="contains", value="x").at(Origin("folder", "file", 3))
+    again = pickle.loads(pickle.dumps(placed))
+    assert again == placed
+    assert again.origin == Origin("folder", "file", 3)
+    assert (again.origin.file, again.origin.line) == ("file", 3)

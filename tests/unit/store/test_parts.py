@@ -6,6 +6,8 @@ from flakestorm.store.sqlite import Store
 from report_samples import large, sample
 from store_support import document, saved, with_tapes
 
+pytestmark = pytest.mark.usefixtures("database")
+
 
 def test_a_report_in_parts_is_the_whole_report(tmp_path) -> None:
     [id_] = saved(tmp_path / "s", sample())

@@ -4,11 +4,16 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import pytest
+
 from flakestorm.engine.events import Finished, Note, Planned, RunFinished
 from flakestorm.reports.document import from_document, to_document
+from flakestorm.store.database import VARIABLE
 from flakestorm.store.saving import Saving
 from flakestorm.store.sqlite import Store
 from report_samples import sample
+
+pytestmark = pytest.mark.usefixtures("database")
 
 
 def tell(saving, report, *, until=None) -> None:
@@ -42,8 +47,10 @@ def test_a_command_that_never_began_leaves_nothing(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_cannot_be_written_costs_a_note_and_nothing_else(tmp_path) -> None:
+def test_a_store_that_cannot_be_written_costs_a_note_and_nothing_else(tmp_path, database, monkeypatch) -> None:
     (tmp_path / "s").write_text("in the way")
+    if database == "postgres":
+        monkeypatch.setenv(VARIABLE, "postgresql://127.0.0.1:1/nobody")
     with Saving(tmp_path / "s", to_document) as saving:
         tell(saving, sample())
         saving(Finished(sample()))

@@ -3,7 +3,11 @@ import sqlite3
 import pytest
 
 from flakestorm.errors import Misuse
+from flakestorm.reports.document import to_document
 from flakestorm.store.schema import MIGRATIONS, connect, explained
+from flakestorm.store.sqlite import Store
+from report_samples import large, sample
+from store_support import document, saved
 
 
 def version(file) -> int:
@@ -74,3 +78,46 @@ def test_what_is_no_database_is_named(tmp_path) -> None:
 )
 def test_every_trouble_is_told_in_words(tmp_path, error, words) -> None:
     assert words in str(explained(error, tmp_path / "s"))
+
+
+def test_adding_costs_the_same_however_much_is_there(tmp_path) -> None:
+    """Counted in steps of SQLite's machine, not in time."""
+    report = large(300, 1)
+    with Store(tmp_path / "s", write=True) as store:
+        id_ = store.begin(document(report, runs=(), cells=()))
+        costs = []
+        for run in report.runs:
+            steps = [0]
+            store._db.connection.set_progress_handler(lambda steps=steps: steps.__setitem__(0, steps[0] + 1), 1)
+            store.add(id_, [document(report, runs=(run,), cells=(report.cells[0],))])
+            costs.append(steps[0])
+        store._db.connection.set_progress_handler(None, 0)
+    assert max(costs[-50:]) <= 1.2 * max(costs[10:60])
+
+
+def test_nothing_saved_yet_says_so(tmp_path) -> None:
+    with pytest.raises(Misuse, match="nothing was saved yet"):
+        Store(tmp_path / "s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misuse, match=r"the store .*file"):
+        Store(tmp_path / "file" / "s", write=True)
+
+
+def test_git_does_not_see_the_store(tmp_path) -> None:
+    saved(tmp_path / "s", sample())
+    assert (tmp_path / "s" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_full_disk_is_told_and_leaves_the_store_whole(tmp_path) -> None:
+    ids = saved(tmp_path / "s", sample())
+    with Store(tmp_path / "s", write=True) as store:
+        pages = store._db.connection.execute("PRAGMA page_count").fetchone()[0]
+        store._db.connection.execute(f"PRAGMA max_page_count = {pages}")  # it says the same of a full disk
+        with pytest.raises(Misuse, match="the disk is full; make room"):
+            store.save(to_document(large()))
+    with Store(tmp_path / "s") as store:
+        assert [entry.id for entry in store.entries()] == ids

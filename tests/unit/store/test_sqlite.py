@@ -2,7 +2,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +10,11 @@ import pytest
 
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import from_document, to_document
-from flakestorm.store.content import Content
 from flakestorm.store.sqlite import ID, Store
-from report_samples import hostile, large, sample
+from report_samples import hostile, sample
 from store_support import document, saved, with_tapes
+
+pytestmark = pytest.mark.usefixtures("database")
 
 
 def test_a_report_comes_back_as_it_was(tmp_path) -> None:
@@ -82,39 +82,15 @@ def test_the_end_replaces_cells_and_puts_runs_in_order(tmp_path) -> None:
         assert from_document(store.document(id_)) == report
 
 
-def test_adding_costs_the_same_however_much_is_there(tmp_path) -> None:
-    """Counted in steps of SQLite's machine, not in time."""
-    report = large(300, 1)
-    with Store(tmp_path / "s", write=True) as store:
-        id_ = store.begin(document(report, runs=(), cells=()))
-        costs = []
-        for run in report.runs:
-            steps = [0]
-            store._db.set_progress_handler(lambda steps=steps: steps.__setitem__(0, steps[0] + 1), 1)
-            store.add(id_, [document(report, runs=(run,), cells=(report.cells[0],))])
-            costs.append(steps[0])
-        store._db.set_progress_handler(None, 0)
-    assert max(costs[-50:]) <= 1.2 * max(costs[10:60])
-
-
 def test_runs_that_are_added_together_cost_no_more_than_one_by_one(tmp_path, monkeypatch) -> None:
     report, copied = with_tapes(tmp_path / "a"), []
-    monkeypatch.setattr("flakestorm.store.content.Content.add", _noting(copied))
     outline = replace(report, runs=(), cells=())
     with Store(tmp_path / "s", write=True) as store:
+        real = store.content.add
+        monkeypatch.setattr(store.content, "add", lambda file, digest: copied.append(file) or real(file, digest))
         id_ = store.begin(to_document(outline))
         store.add(id_, [to_document(replace(outline, runs=(run,))) for run in report.runs])
     assert copied == [Path(run.tape) for run in report.runs]
-
-
-def _noting(copied: list[Path]) -> Callable[[Content, Path, str], None]:
-    real = Content.add
-
-    def add(self: Content, file: Path, digest: str) -> None:
-        copied.append(file)
-        real(self, file, digest)
-
-    return add
 
 
 def test_names_that_mean_a_report(tmp_path) -> None:
@@ -154,34 +130,6 @@ def test_pruning_keeps_what_is_shared(tmp_path) -> None:
         assert store.prune(before=datetime(2026, 6, 1, tzinfo=UTC)).reports == ()
         assert store.prune(before=datetime(2028, 1, 1, tzinfo=UTC)).tapes == 8
     assert not [path for path in (tmp_path / "s" / "content").rglob("*") if path.is_file()]
-
-
-def test_nothing_saved_yet_says_so(tmp_path) -> None:
-    with pytest.raises(Misuse, match="nothing was saved yet"):
-        Store(tmp_path / "s")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Misuse, match=r"the store .*file"):
-        Store(tmp_path / "file" / "s", write=True)
-
-
-def test_git_does_not_see_the_store(tmp_path) -> None:
-    saved(tmp_path / "s", sample())
-    assert (tmp_path / "s" / ".gitignore").read_text() == "*\n"
-
-
-def test_a_full_disk_is_told_and_leaves_the_store_whole(tmp_path) -> None:
-    ids = saved(tmp_path / "s", sample())
-    with Store(tmp_path / "s", write=True) as store:
-        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
-        store._db.execute(f"PRAGMA max_page_count = {pages}")  # what SQLite then says is what it says of a full disk
-        with pytest.raises(Misuse, match="the disk is full; make room"):
-            store.save(to_document(large()))
-    with Store(tmp_path / "s") as store:
-        assert [entry.id for entry in store.entries()] == ids
 
 
 MANY = """
