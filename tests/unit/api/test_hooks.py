@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_snapshots_are_taken_until_one_fails_and_no_call_is_held_up(tmp_path: Pa
     snapshots = Snapshots(save)
     (stage,) = snapshots.stages
     for occurrence in (1, 2, 3):
-        call = CALL.known("tool", "search", "", Site("tool", "search", occurrence))
+        call = replace(CALL, site=Site("tool", "search", occurrence))
         assert stage(call) is call
     assert [site.occurrence for site in saved] == [1, 2]
     assert snapshots.failure == "no snapshot at tool/search#2, nor after it: full"
