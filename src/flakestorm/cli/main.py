@@ -8,10 +8,14 @@ one-line descriptions are kept here for the same reason (a test compares the two
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -109,11 +113,33 @@ def main(args: list[str] | None = None) -> None:
     before = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        sys.exit(_run(args))
+        code = _run(args)
+        if args is None and _left_behind():
+            _leave(code)
+        sys.exit(code)
     finally:
         gc.set_threshold(*before)  # for those who call this from Python
         if args is None:
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
+
+
+def _left_behind() -> bool:
+    """Whether calls of an agent are still under way in threads that nobody waits for, and no other thread is."""
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    return bool(others) and all(thread.daemon for thread in others)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process, with what is to be done at its end, but without taking the interpreter apart.
+
+    That would pull the ground from under threads which are in the middle of native code: now and then one of them
+    takes the process down with it, and the exit code is a signal's instead of the verdict's.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # the reader left, or it is closed
+            stream.flush()
+    os._exit(code)
 
 
 def _run(args: list[str] | None) -> int:

@@ -93,3 +93,27 @@ def test_wrong_usage_is_2_with_the_nearest_command(capsys) -> None:
     assert run("verfy") == 2
     assert "verify" in capsys.readouterr().err
     assert run("chaos", "--concurrency", "0") == 2
+
+
+def test_threads_that_nobody_waits_for_do_not_spoil_the_exit_code() -> None:
+    import subprocess
+    import sys
+
+    script = """
+import atexit, sys, threading
+from flakestorm.cli import main as cli
+
+class Fake:
+    @staticmethod
+    def main(**_):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        atexit.register(print, "what is done at the end was done")
+        print("said", end="")
+        return 130
+
+cli.cli = Fake
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "saidwhat is done at the end was done\n")
+    assert done.stderr == ""
