@@ -73,6 +73,22 @@ export async function api(path, values) {
   return found;
 }
 
+/** Have something started or ended. The token is shown in a header: a cookie alone would let others ask for it. */
+export async function act(path, said) {
+  const token = localStorage.getItem("token");
+  if (!token) throw new Refused("This browser may look, and start nothing. Open the address that `flakestorm view` printed.");
+  let answer;
+  try {
+    answer = await fetch(`/api/${path}`, { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` }, body: JSON.stringify(said) });
+  } catch {
+    throw new Refused("The viewer does not answer. It may have been stopped; start it again with `flakestorm view`.");
+  }
+  if (answer.status === 401) throw new Refused("The viewer was started anew. Open the address that `flakestorm view` printed.");
+  const found = await answer.json().catch(() => ({ error: `The viewer answered ${answer.status}.` }));
+  if (!answer.ok) throw new Refused(found.error);
+  return found;
+}
+
 export const say = (text) => { document.getElementById("status").textContent = text; };
 
 // --- the panel at the side, which shows one cell or one exchange; its address is the page's ------------------------
@@ -87,7 +103,7 @@ export function panel(title, about, buttons, content, onClose) {
   dialog.replaceChildren(
     make("header", null,
       make("div", null, make("h2", { id: "detail-title", textContent: title }), ...about.map((line) => make("p", { className: "about", textContent: line }))),
-      ...buttons, make("button", { type: "button", className: "button", textContent: "Close", onclick: () => dialog.close() })),
+      ...buttons.filter(Boolean), make("button", { type: "button", className: "button", textContent: "Close", onclick: () => dialog.close() })),
     make("div", { className: "runs" }, content));
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;

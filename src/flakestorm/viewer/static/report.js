@@ -103,6 +103,7 @@ async function showCell(id, query, closed) {
   const put = (found) => {
     lines.append(...found.items.map((item) => make("li", null, item.run ? runLine(id, item.run, item) : verdict(item.verdict),
       item.reason ? make("p", { className: "reason", textContent: item.reason }) : "",
+      item.verdict === "fail" && item.run && !found.refused ? make("p", { className: "saves" }, link(address("/run", { report: id, run: item.run.id, shrink: 1 }), "Shrink this failure")) : "",
       item.also ? make("p", { className: "also", textContent: "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : "")));
     more.hidden = lines.childElementCount >= found.total;
     more.textContent = `Show more: ${found.total - lines.childElementCount} left`;
