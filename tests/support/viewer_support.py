@@ -50,10 +50,17 @@ class Asked:
     query: dict[str, str]
 
 
-def recorded(path: Path, *, exchanges: int = 3, text: str = "Oslo is nice.", name: str = "search") -> Path:
+def recorded(
+    path: Path,
+    *,
+    exchanges: int = 3,
+    text: str = "Oslo is nice.",
+    name: str = "search",
+    header: dict[str, object] | None = None,
+) -> Path:
     """A finished tape: model calls that stream an answer, around tool calls of which the first is broken by a fault."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    run = Run(path, faults=Schedule.injecting([f"tool/{name if name.isalnum() else '*'}#1=error:503"]))
+    run = Run(path, faults=Schedule.injecting([f"tool/{name if name.isalnum() else '*'}#1=error:503"]), header=header)
     history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
     for n in range(exchanges):
         run.clock.wait(0.005)

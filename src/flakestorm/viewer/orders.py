@@ -16,7 +16,7 @@ from typing import Any, Literal
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.faults.modes import CONTEXT, LLM, TOOL, homes
 from flakestorm.faults.planned import parse_injection
-from flakestorm.reports.text import counted, one_line, unbroken, visible
+from flakestorm.reports.text import encodable, one_line, unbroken, visible
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.reader import Tape
 from flakestorm.viewer.shelf import Shelf
@@ -123,11 +123,13 @@ def order(shelf: Shelf, wish: Wish, into: Path) -> Order:
         Misuse: it cannot be done; the message says why.
     """
     config = _config(shelf, wish.of)
-    if wish.kind == "fork":
-        return _fork(shelf, wish, config, into.absolute())
-    if wish.kind == "shrink":
-        return _shrink(shelf, wish, config, into.absolute())
-    raise Misuse(f"a page can start 'fork' and 'shrink', not {one_line(wish.kind, 40)!r}")
+    make = {"fork": _fork, "shrink": _shrink}.get(wish.kind)
+    if make is None:
+        raise Misuse(f"a page can start 'fork' and 'shrink', not {one_line(wish.kind, 40)!r}")
+    made = make(shelf, wish, config, into.absolute())
+    if any("\0" in word or encodable(word) != word for word in made.words):
+        raise Misuse("a name in it cannot stand on a command line: it holds a NUL, or half a character")
+    return made
 
 
 def modes_for(kind: str) -> list[str]:
@@ -206,8 +208,8 @@ def _fork(shelf: Shelf, wish: Wish, config: Path, into: Path) -> Order:
         words,
         (
             _asks(config, "once"),
-            f"{counted(before, 'call')} before {unbroken(str(site))} {'is' if before == 1 else 'are'} answered by the "
-            f"tape; there: {said}.",
+            f"{before or 'No'} call{'' if before == 1 else 's'} before {unbroken(str(site))} "
+            f"{'is' if before == 1 else 'are'} answered by the tape; there: {said}.",
             after,
             f"The new run is written to {visible(str(into / CHILD))}.",
         ),

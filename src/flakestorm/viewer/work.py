@@ -81,7 +81,8 @@ class Job:
     def progress(self) -> dict[str, Any]:
         """`done`, `planned` (0 where that is not known) and `said`; of a shrink runs, of a fork exchanges."""
         if self.order.kind == "fork":
-            return {"done": max(self._grown() - 1, 0), "planned": 0, "said": ""}
+            framing = 1 if self.code is None else 2  # the first line, and at the end the last
+            return {"done": max(self._grown() - framing, 0), "planned": 0, "said": ""}
         lines = _tail(self.folder / "progress", 4096).splitlines()
         for line in reversed(lines):
             with contextlib.suppress(orjson.JSONDecodeError):

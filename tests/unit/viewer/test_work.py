@@ -1,0 +1,93 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from flakestorm.errors import Misuse
+from flakestorm.viewer.orders import CHILD, REPLY, Order
+from flakestorm.viewer.work import Job, Work
+
+UNTIL_ENDED_S = 60
+
+
+def order(folder: Path, *words: str, kind: str = "fork", body: bytes | None = None) -> Order:
+    return Order(kind, "r/1", "a title", words, ("it is run",), folder, body)  # type: ignore[arg-type]
+
+
+async def ended(work: Work) -> Job:
+    job = next(reversed(work.jobs.values()))
+    await asyncio.wait_for(asyncio.gather(*work._ends), UNTIL_ENDED_S)
+    return job
+
+
+async def test_a_command_is_carried_out_and_its_document_kept(tmp_path: Path) -> None:
+    work = Work(tmp_path / "store")
+    assert work.next_id("fork") == "fork-1"
+    job = await work.start("fork-1", order(tmp_path, "schema", body=b"{}"))
+    assert (job.state, work.running, work.next_id("fork")) == ("running", job, "fork-2")
+    assert (await ended(work)) is job
+    assert (job.state, job.code, work.running) == ("done", 0, None)
+    assert "properties" in job.result
+    assert (job.folder / REPLY).read_bytes() == b"{}"
+    assert job.seconds > 0
+
+
+async def test_what_went_wrong_is_in_its_words(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    job = await work.start("fork-1", order(tmp_path, "fork", "--at=tool/x#1", "--resample", "-o", "b", "--", "none.tape"))
+    await ended(work)
+    assert (job.state, job.code) == ("failed", 2)
+    assert "none.tape" in job.said()
+
+
+async def test_one_at_a_time_also_with_another_viewer_of_the_project(tmp_path: Path) -> None:
+    work, other = Work(tmp_path), Work(tmp_path)
+    job = await work.start("fork-1", order(tmp_path, "gateway"))
+    with pytest.raises(Misuse, match="fork-1 is under way"):
+        await work.start("fork-2", order(tmp_path, "schema"))
+    with pytest.raises(Misuse, match="another viewer"):
+        await other.start("fork-3", order(tmp_path, "schema"))
+    assert other.jobs == {}
+    await work.cancel(job.id)
+    assert job.state == "cancelled"
+    assert job.process is not None
+    assert job.process.returncode is not None
+    await work.cancel(job.id)  # again, and of what there is not, does nothing
+    await work.cancel("fork-9")
+    await other.start("fork-4", order(tmp_path, "schema"))
+    assert (await ended(other)).state == "done"
+
+
+async def test_what_is_under_way_ends_with_the_viewer(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    job = await work.start("shrink-1", order(tmp_path, "gateway", kind="shrink"))
+    await work.close()
+    assert job.process is not None
+    assert (job.state, job.process.returncode is None) == ("cancelled", False)
+
+
+def test_how_far_it_is(tmp_path: Path) -> None:
+    fork = Job("fork-1", order(tmp_path), tmp_path, 0.0)
+    assert fork.progress() == {"done": 0, "planned": 0, "said": ""}
+    tape = tmp_path / CHILD
+    for lines, done in ((1, 0), (3, 2), (4, 3)):
+        tape.write_text("{}\n" * lines)
+        assert fork.progress()["done"] == done
+    fork.code = 0  # the last line is no exchange
+    assert fork.progress()["done"] == 2
+    shrink = Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0)
+    assert shrink.progress()["planned"] == 0
+    (tmp_path / "progress").write_text('{"done":1,"planned":9,"said":"a"}\n{"done":2,"planned":9,"said":"b"}\n{"do')
+    assert shrink.progress() == {"done": 2, "planned": 9, "said": "b"}
+
+
+async def test_of_a_shrinks_tapes_the_smallest_is_kept(tmp_path: Path) -> None:
+    from flakestorm.viewer.work import _tidy
+
+    tapes = tmp_path / "smallest.tapes"
+    tapes.mkdir()
+    for n in (1, 2):
+        (tapes / f"r-000{n}.tape").write_text("")
+    job = Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0, result={"tape": str(tapes / "r-0002.tape")})
+    _tidy(job)
+    assert [path.name for path in tapes.iterdir()] == ["r-0002.tape"]
