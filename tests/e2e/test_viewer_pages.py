@@ -72,6 +72,9 @@ def addresses(store: Stores) -> dict[str, str]:
         "run": run,
         "exchange": f"{run}&exchange=1",
         "stream": f"{run}&exchange=0",
+        "fork": f"{run}&exchange=0&fork=1",
+        "shrink": f"/run?report={store.plain}&run=r-0005&shrink=1",
+        "work": "/work",
         "tapes": "/tapes",
         "tape": "/tape?path=tapes/loose.tape",
         "diff": f"/diff?left={store.earlier}/r-0001&right={store.plain}/r-0002",
@@ -214,7 +217,10 @@ def test_a_command_under_way_is_followed(page: Any, viewer: Viewer, store: Store
 def test_hostile_text_never_runs(page: Any, viewer: Viewer, store: Stores) -> None:
     run = f"/run?report={store.hostile}&run=r-0001"
     diff = f"/diff?left={store.hostile}/r-0001&right={store.hostile}/r-0002"
-    for path in (f"/report?id={store.hostile}", run, f"{run}&exchange=0", f"{run}&exchange=1", f"{diff}&pair=0", "/"):
+    fork = f"/run?report={store.forked}&run=r-0001&exchange=1&fork=1"
+    for path in (
+        *(f"/report?id={store.hostile}", run, f"{run}&exchange=0", f"{run}&exchange=1", f"{diff}&pair=0", fork, "/"),
+    ):
         page.goto(viewer.root + path)
         settled(page)
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")

@@ -107,6 +107,7 @@ class Stores:
     plain: str
     earlier: str
     hostile: str
+    forked: str
     long: str
     found: str
     blame: str
@@ -115,7 +116,7 @@ class Stores:
 
 
 def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores:
-    """A project's store: ordinary reports, a hostile one, one with a long tape, one of many runs, those of
+    """A project's store: ordinary reports, a hostile one, one of it that can be forked, one with a long tape, one of many runs, those of
     a search and of blame, one that is not finished."""
     store, tapes = folder / ".flakestorm", folder / "tapes"
     earlier = saved_with_tapes(store, tapes / "0", replace(sample(), started_at="2026-05-03T10:00:00Z"))
@@ -125,6 +126,9 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
     evil = saved_with_tapes(
         store, tapes / "2", replace(hostile(), started_at="2026-05-02T10:00:00Z"), text=HOSTILE, name=HOSTILE
     )
+    (folder / "flakestorm.yaml").write_text("")  # as if what is shown could be started again
+    harmless = replace(hostile(), config="flakestorm.yaml", started_at="2026-05-01T12:00:00Z")
+    forked = saved_with_tapes(store, tapes / "3", harmless, most=1, text=HOSTILE, name=HOSTILE)
     recorded(store / "tapes" / "loose.tape")
     long = recorded(tapes / "long.tape", exchanges=exchanges)
     base = sample()
@@ -136,7 +140,7 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
         found, blame = db.save(to_document(searched)), db.save(to_document(blamed))
         unfinished = db.begin(to_document(replace(base, started_at="2026-04-29T10:00:00Z", command="chaos")))
         many = db.save(to_document(replace(_many(runs), started_at="2026-04-28T10:00:00Z", command="run")))
-    return Stores(store, plain, earlier, evil, long_id, found, blame, unfinished, many)
+    return Stores(store, plain, earlier, evil, forked, long_id, found, blame, unfinished, many)
 
 
 def _many(runs: int) -> Report:

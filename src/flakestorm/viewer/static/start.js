@@ -6,7 +6,13 @@ const PAUSE_MS = 150;
 const CHANGES = [["fault", "A fault on the recorded reply"], ["resample", "The world is asked again"], ["set", "Another reply"], ["model", "Another model of the same provider"]];
 const TOOLS = [["live", "are really called"], ["tape", "are answered by the tape"]];
 
-const field = (label, control, hint) => make("label", { className: "field" }, make("span", { textContent: label }), control, hint ? make("small", { className: "quiet", textContent: hint }) : "");
+let fields = 0;
+function field(label, control, hint) {
+  const id = `field-${fields += 1}`;
+  control.id = id;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return make("div", { className: "field" }, make("label", { htmlFor: id, textContent: label }), control, hint ? make("small", { id: `${id}-hint`, className: "quiet", textContent: hint }) : "");
+}
 const choice = (of, onchange) => make("select", { onchange }, ...of.map(([value, textContent]) => make("option", { value, textContent })));
 
 /** `wish()` says what is asked for; the form shows what that comes to, and starts it. Gives the form and what renews it. */

@@ -38,7 +38,7 @@ export async function work(query) {
   const state = make("span", { "data-testid": "state" });
   const words = make("p", { className: "quiet" });
   const bar = make("progress", { ariaLabel: "Progress" });
-  const log = make("pre", { className: "text mono", tabIndex: 0, ariaLabel: "What it said", role: "region" });
+  const log = make("pre", { className: "text mono", tabIndex: 0, ariaLabel: "What it said, scrolls", role: "group" });
   const made = make("section", { ariaLabel: "What came of it", className: "in-out", hidden: true });
   const cancel = make("button", { type: "button", className: "button", textContent: "Cancel", onclick: async () => {
     cancel.disabled = true;
