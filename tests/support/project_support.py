@@ -17,7 +17,7 @@ from viewer_support import Viewer
 
 __all__ = ["Asking", "Project", "project"]
 
-_AGENT = '''
+_AGENT = """
 import httpx, sys
 
 
@@ -32,7 +32,7 @@ def answer(text):
     print("<img src=x onerror=window.pwned=1> \\x1b[31m", file=sys.stderr)
     flights, weather = get("/flights"), get("/weather")
     return "It is booked." if flights is None else f"{{len(flights)}} flights, {{weather}}."
-'''
+"""
 
 
 @dataclass

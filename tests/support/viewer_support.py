@@ -116,8 +116,8 @@ class Stores:
 
 
 def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores:
-    """A project's store: ordinary reports, a hostile one, one of it that can be forked, one with a long tape, one of many runs, those of
-    a search and of blame, one that is not finished."""
+    """A project's store: ordinary reports, a hostile one, one like it that can be forked, one with a long tape, one of
+    many runs, those of a search and of blame, one that is not finished."""
     store, tapes = folder / ".flakestorm", folder / "tapes"
     earlier = saved_with_tapes(store, tapes / "0", replace(sample(), started_at="2026-05-03T10:00:00Z"))
     plain = saved_with_tapes(

@@ -26,7 +26,6 @@ from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.faults.planned import parse_fault
-from flakestorm.reports.text import counted
 
 __all__ = ["Case", "Shrunk", "case_of_line", "case_of_run", "case_of_tape", "session_of", "shrink"]
 
@@ -193,7 +192,7 @@ def shrink(
 
 
 def _told(best: Sequence[tuple[Outcome, Failure]]) -> str:
-    return f"{counted(len(best[-1][0].fired), 'fault')} left" if best else "does it still fail?"
+    return f"{len(best[-1][0].fired)} faults left" if best else "does it still fail?"
 
 
 def _steps(

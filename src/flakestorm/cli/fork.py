@@ -6,14 +6,12 @@ import os
 import shlex
 import subprocess
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import results_only
 from flakestorm.errors import Misuse, TapeMismatch, WorldFailed
 
 if TYPE_CHECKING:
@@ -73,23 +71,21 @@ def fork(
     configured = options.config is not None or options.config_path.exists()
     project = load(options.config_path) if configured else None
     boundary = None if project is None else project.config.boundary
-    quiet = options.format == "json"
     try:
-        with results_only() if quiet else nullcontext():
-            forked = fork_program(
-                tape,
-                site,
-                options.output,
-                change,
-                command,
-                project=project,
-                tools=cast("Tools", tools),
-                names=named_tools(None if project is None else project.config),
-                mode="renamed" if boundary is None else boundary.match,
-                restore=None if restore is None else _restoring(restore, tape),
-                seed=options.seed or 0,
-                quiet=quiet,
-            )
+        forked = fork_program(
+            tape,
+            site,
+            options.output,
+            change,
+            command,
+            project=project,
+            tools=cast("Tools", tools),
+            names=named_tools(None if project is None else project.config),
+            mode="renamed" if boundary is None else boundary.match,
+            restore=None if restore is None else _restoring(restore, tape),
+            seed=options.seed or 0,
+            quiet=options.format == "json",
+        )
     except TapeMismatch as error:
         from flakestorm.tape.text import plain
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -76,14 +76,11 @@ def place_for(options: Globals, config: Config, command: str) -> Place:
     return Place(form, None, folder, folder / "tapes", stdout=options.format in ON_STDOUT)
 
 
-@contextmanager
-def watching(options: Globals, *, progress: bool = True) -> Iterator[Listener]:
-    """The progress display, while entered: on stderr, and only where somebody watches; see also `cli/progress.py`."""
-    from flakestorm.cli.progress import asked_for
+def watching(options: Globals, *, progress: bool = True) -> AbstractContextManager[Listener]:
+    """The progress display, while entered: on stderr, and only where somebody watches."""
     from flakestorm.reports import terminal
 
-    with terminal.progress(enabled=progress and not options.quiet, color=not options.no_color) as shown:
-        yield asked_for(shown)
+    return terminal.progress(enabled=progress and not options.quiet, color=not options.no_color)
 
 
 def results_only() -> AbstractContextManager[object]:

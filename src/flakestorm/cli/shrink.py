@@ -14,7 +14,6 @@ from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, results_only, watching
 from flakestorm.cli.saved import report_named
 from flakestorm.errors import Misuse
-from flakestorm.reports.text import plain
 
 __all__ = ["shrink"]
 
@@ -31,7 +30,7 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool) -> in
 
     CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one), a tape, or a session file. The last line
     is a command that shows the failure again with as few, as weak and as early faults as can be; -o FILE also writes it
-    as a session. --format json prints what came of it, and the tape of the run that shows it.
+    as a session.
 
     \b
     flakestorm shrink reports/latest/report.json#r-0007
@@ -43,15 +42,12 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool) -> in
     found = _case(case, options, project)
     with results_only(), watching(options) as shown:
         smallest = project.shrink(found, how(options, place, listener=shown), budget=budget, shorter=shorten)
-    if options.output is not None and smallest.case is not None:
-        contract = project.config.contract.name if project.config.contract else "default"
-        _write(options.output, shrinking.session_of(smallest, contract=contract))
-    if options.format == "json":
-        return _document(case, found, smallest)
     if smallest.case is None:
         click.echo(f"{case}: {smallest.why} ({smallest.runs} runs)", err=True)
         return 130 if smallest.interrupted else 3
     if options.output is not None:
+        contract = project.config.contract.name if project.config.contract else "default"
+        _write(options.output, shrinking.session_of(smallest, contract=contract))
         click.echo(f"session: {options.output}")
     if not options.quiet:
         before, after = len(found.atoms), len(smallest.case.atoms)
@@ -63,31 +59,6 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool) -> in
     sys.stdout.flush()
     click.echo(smallest.line)
     return 130 if smallest.why == "interrupted" else 1
-
-
-def _document(name: str, found: Any, smallest: Any) -> int:
-    """Print one object; the exit codes are those of the text."""
-    import orjson
-
-    case, run = smallest.case, smallest.run
-    document = {
-        "format": "flakestorm-shrink/1",
-        "case": name,
-        "invariant": smallest.invariant,
-        "reason": smallest.reason,
-        "before": len(found.atoms),
-        "after": None if case is None else len(case.atoms),
-        "runs": smallest.runs,
-        "smallest": case is not None and not smallest.interrupted,
-        "why": smallest.why,
-        "input": None if run is None else str(run.input),
-        "tape": None if run is None else str(run.tape),
-        "reproduce": smallest.line,
-    }
-    sys.stdout.buffer.write(orjson.dumps(plain(document), option=orjson.OPT_INDENT_2) + b"\n")
-    if smallest.why == "interrupted":
-        return 130
-    return 3 if case is None else 1
 
 
 def _case(name: str, options: Globals, project: api.Project) -> Any:

@@ -86,6 +86,7 @@ class Order:
         says: in plain words, what that does.
         cwd: where it runs: the config's folder.
         body: what `REPLY` will hold; None where there is none.
+        runs: at most so many, of a shrink.
     """
 
     kind: Literal["fork", "shrink"]
@@ -95,6 +96,7 @@ class Order:
     says: tuple[str, ...]
     cwd: Path
     body: bytes | None = None
+    runs: int = 0
 
     @property
     def line(self) -> str:
@@ -256,13 +258,14 @@ def _shrink(shelf: Shelf, wish: Wish, config: Path, into: Path) -> Order:
         "shrink",
         wish.of,
         one_line(f"shrink {run}", 160),
-        (*words, "--format", "json", "--", f"{id_}#{run}"),
+        (*words, "--", f"{id_}#{run}"),
         (
             _asks(config, f"up to {wish.budget} times, with fewer and weaker faults"),
             "Nothing is answered by a tape: the model and the tools are really called each time, and may cost money.",
             f"The smallest case is written to {visible(str(into / SESSION))}.",
         ),
         config.parent,
+        runs=wish.budget,
     )
 
 

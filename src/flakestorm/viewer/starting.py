@@ -19,6 +19,7 @@ from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt
 from flakestorm.reports.text import encodable, one_line, unbroken, visible
 from flakestorm.viewer.answers import Asked
 from flakestorm.viewer.orders import Order, Wish, modes_for, order, refused
+from flakestorm.viewer.outcome import Outcome
 from flakestorm.viewer.shelf import Shelf
 from flakestorm.viewer.work import Job, Work
 
@@ -66,7 +67,7 @@ class Starting:
             raise Misuse(
                 f"this viewer has not started {one_line(id_, 60)!r}; what an earlier one made is among the tapes"
             )
-        return _view(job, self._work.folder.parent)
+        return {**_view(job, self._work.folder.parent), "report": self._report(job)}
 
     async def start(self, request: web.Request) -> dict[str, Any]:
         """POST: start it; gives its id."""
@@ -80,6 +81,13 @@ class Starting:
         id_ = str((await _body(request)).get("id", ""))
         await self._work.cancel(id_)
         return {"id": encodable(id_)}
+
+    def _report(self, job: Job) -> str | None:
+        """The report of a shrink, where it has saved one: the first since it was started."""
+        if job.order.kind != "shrink":
+            return None
+        since = [each for each in self._shelf.entries() if each.command == "shrink" and each.started_at >= job.at]
+        return since[-1].id if since else None
 
     def _order(self, wish: Wish) -> tuple[str, Order]:
         id_ = self._work.next_id("shrink" if wish.kind == "shrink" else "fork")
@@ -117,53 +125,28 @@ def _view(job: Job, store: Path) -> dict[str, Any]:
         "state": job.state,
         "code": job.code,
         "seconds": round(job.seconds, 1),
-        "progress": _progress(job.progress()),
+        "progress": job.progress(),
         "log": visible(job.said()),
-        "result": _outcome(job, store),
+        "result": _outcome(job.result, store),
     }
 
 
-def _progress(found: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {name: found[name] if isinstance(found[name], int) else 0 for name in ("done", "planned")}
-    return {**numbers, "said": one_line(str(found["said"]), 200)}
-
-
-def _outcome(job: Job, store: Path) -> dict[str, Any] | None:
+def _outcome(found: Outcome | None, store: Path) -> dict[str, Any] | None:
     """What came of it: the tape that it made, and what is said about it."""
-    found = job.result
-    if not found:
+    if found is None:
         return None
-    said: dict[str, str] = {}
-    if job.order.kind == "fork":
-        live = found.get("live")
-        said = {
-            "Environment": f"{found.get('environment', '')}: {found.get('why', '')}",
-            "Answered by the tape": f"{found.get('served', 0)} calls",
-            "Called for real": ", ".join(map(str, live)) if isinstance(live, list) and live else "nothing",
-            "Not on the tape": ", ".join(map(str, found.get("unanswered") or ())),
-        }
-    elif found.get("tape"):
-        said = {
-            "Breaks": f"{found.get('invariant', '')}: {found.get('reason', '')}",
-            "Faults": f"{found.get('before', '?')} before, {found.get('after', '?')} now",
-            "Runs": str(found.get("runs", "")),
-            "Remark": "" if found.get("smallest") else f"{found.get('why', '')}: it may not be the smallest",
-        }
-    else:
-        said = {"Runs": str(found.get("runs", "")), "Remark": str(found.get("why", ""))}
-    ended = found.get("error") or found.get("output")
+    ended = found.error or found.output
     return {
-        "said": {name: one_line(value, 600) for name, value in said.items()},
-        "tape": _within(found.get("tape"), store),
-        "output": None if ended is None else excerpt(str(ended), OUTPUT_CHARS),
-        "failed": bool(found.get("error")),
-        "reproduce": unbroken(str(found.get("reproduce") or "")),
+        "said": {name: one_line(value, 600) for name, value in found.said.items()},
+        "tape": _within(found.tape, store),
+        "output": None if ended is None else excerpt(ended, OUTPUT_CHARS),
+        "failed": bool(found.error),
+        "reproduce": unbroken(found.reproduce),
     }
 
 
-def _within(tape: Any, store: Path) -> str | None:
+def _within(tape: Path | None, store: Path) -> str | None:
     """A tape's address in the viewer; None where it does not lie in the store's folder."""
-    path = Path(tape) if isinstance(tape, str) and tape else None
-    if path is None or not path.is_file() or not path.resolve().is_relative_to(store.resolve()):
+    if tape is None or not tape.is_file() or not tape.resolve().is_relative_to(store.resolve()):
         return None
-    return encodable(path.resolve().relative_to(store.resolve()).as_posix())
+    return encodable(tape.resolve().relative_to(store.resolve()).as_posix())

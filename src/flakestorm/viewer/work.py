@@ -14,15 +14,14 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BufferedRandom
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from flakestorm.errors import Misuse
-from flakestorm.viewer.orders import CHILD, REPLY, Order
+from flakestorm.viewer.orders import CHILD, REPLY, SESSION, Order
+from flakestorm.viewer.outcome import Outcome, of_fork, of_shrink
 
 __all__ = ["FOLDER", "Job", "Work"]
 
@@ -36,8 +35,6 @@ KEPT = 50
 """Finished jobs that are remembered."""
 
 _TAIL = 16_384
-_DOCUMENT = 64 * 1024 * 1024
-_PROGRESS = "FLAKESTORM_PROGRESS"
 
 
 @dataclass(slots=True)
@@ -49,9 +46,11 @@ class Job:
         order: what was ordered.
         folder: where it writes.
         began: by `time.monotonic`.
+        at: the same as a time of day, as reports have it.
         code: its exit code; None while it is under way.
         cancelled: whether somebody asked for its end.
-        result: the document it printed; empty while there is none.
+        result: what came of it; None while there is nothing.
+        made: in the end, how many runs or exchanges it made.
     """
 
     id: str
@@ -59,37 +58,37 @@ class Job:
     folder: Path
     began: float
     process: asyncio.subprocess.Process | None = None
+    at: str = ""
     code: int | None = None
     cancelled: bool = False
     took_s: float = 0.0
-    result: dict[str, Any] = field(default_factory=dict)
+    result: Outcome | None = None
+    made: int = 0
     _read: int = 0
     _lines: int = 0
 
     @property
     def state(self) -> str:
-        """`running`, `cancelled`, `done` (it printed a result) or `failed`."""
+        """`running`, `cancelled`, `done` (something came of it) or `failed`."""
         if self.code is None:
             return "running"
-        return "cancelled" if self.cancelled else "done" if self.result else "failed"
+        return "cancelled" if self.cancelled else "failed" if self.result is None else "done"
 
     @property
     def seconds(self) -> float:
         """How long it has been under way, or took."""
         return time.monotonic() - self.began if self.code is None else self.took_s
 
-    def progress(self) -> dict[str, Any]:
-        """`done`, `planned` (0 where that is not known) and `said`; of a shrink runs, of a fork exchanges."""
-        if self.order.kind == "fork":
-            framing = 1 if self.code is None else 2  # the first line, and at the end the last
-            return {"done": max(self._grown() - framing, 0), "planned": 0, "said": ""}
-        lines = _tail(self.folder / "progress", 4096).splitlines()
-        for line in reversed(lines):
-            with contextlib.suppress(orjson.JSONDecodeError):
-                found = orjson.loads(line)
-                if isinstance(found, dict):
-                    return {"done": 0, "planned": 0, "said": "", **found}
-        return {"done": 0, "planned": 0, "said": ""}
+    def progress(self) -> dict[str, int]:
+        """`done` and `planned` (0 where that is not known); of a shrink runs, of a fork exchanges."""
+        planned = self.order.runs
+        if self.code is not None:
+            return {"done": self.made, "planned": planned}
+        if self.order.kind == "shrink":
+            tapes = self.folder.joinpath(SESSION).with_suffix(".tapes")
+            return {"done": sum(1 for _ in tapes.glob("*.tape")), "planned": planned}
+        framing = 1 if self.process is None or self.process.returncode is None else 2  # first line; in the end the last
+        return {"done": max(self._grown() - framing, 0), "planned": planned}
 
     def said(self) -> str:
         """The end of what it wrote on stderr: what an agent printed, and why it ended."""
@@ -148,7 +147,7 @@ class Work:
             raise Misuse(f"nothing can be written to {folder}: {error.strerror}; try again") from error
         if order.body is not None:
             (folder / REPLY).write_bytes(order.body)
-        job = self.jobs[id_] = Job(id_, order, folder, time.monotonic())
+        job = self.jobs[id_] = Job(id_, order, folder, time.monotonic(), at=_now())
         try:
             with (
                 self._claim() as lock,
@@ -158,7 +157,7 @@ class Work:
                 job.process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-P", "-m", "flakestorm", *order.words),
                     cwd=order.cwd,
-                    env={**os.environ, _PROGRESS: str(folder / "progress"), "NO_COLOR": "1"},
+                    env={**os.environ, "NO_COLOR": "1"},
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -197,8 +196,8 @@ class Work:
         code = await process.wait()
         _send(process, signal.SIGKILL)  # what it may have left behind in its group
         job.took_s = time.monotonic() - job.began
-        job.result = await asyncio.to_thread(_result, job.folder / "stdout.txt")
-        await asyncio.to_thread(_tidy, job)
+        job.made = job.progress()["done"]
+        job.result = await asyncio.to_thread(_outcome, job)
         job.code = code
 
     @contextlib.contextmanager
@@ -217,22 +216,22 @@ def _send(process: asyncio.subprocess.Process, number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _result(file: Path) -> dict[str, Any]:
-    """The document that a command printed; empty where it printed none."""
-    with contextlib.suppress(OSError, orjson.JSONDecodeError):
-        if file.stat().st_size <= _DOCUMENT:
-            found = orjson.loads(file.read_bytes())
-            return found if isinstance(found, dict) else {}
-    return {}
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _tidy(job: Job) -> None:
-    """Of a shrink's tapes, keep the one of the smallest case."""
-    kept = Path(str(job.result.get("tape") or ""))
-    for tape in job.folder.glob("smallest.tapes/*"):
-        if tape.name != kept.name:
+def _outcome(job: Job) -> Outcome | None:
+    """What came of it; of a shrink's tapes, only that of the smallest case is kept."""
+    printed = job.folder / "stdout.txt"
+    if job.order.kind == "fork":
+        return of_fork(printed)
+    found = of_shrink(printed)
+    kept = found.tape.name if found is not None and found.tape is not None else ""
+    for tape in job.folder.joinpath(SESSION).with_suffix(".tapes").glob("*"):
+        if tape.name != kept:
             with contextlib.suppress(OSError):
                 tape.unlink()
+    return found
 
 
 def _tail(file: Path, most: int) -> bytes:

@@ -74,7 +74,9 @@ def test_what_an_agent_said_is_one_word_too(project: Path, tmp_path: Path) -> No
     id_ = saved_with_tapes(project, tmp_path / "t", report, name=HOSTILE)
     found = ask(Shelf(project), f"{id_}/r-0001", at=1, change="resample")
     assert found.words[3].startswith("--at=tool/</script><script>")
-    assert Site.parse(found.words[3].removeprefix("--at=")) == Shelf(project).recording(f"{id_}/r-0001").exchange(1).site
+    assert (
+        Site.parse(found.words[3].removeprefix("--at=")) == Shelf(project).recording(f"{id_}/r-0001").exchange(1).site
+    )
     assert (len(found.words), found.words[-2]) == (13, "--")
     assert "\x1b" not in found.line
     assert "\x1b" not in found.title
@@ -84,8 +86,9 @@ def test_a_shrink_is_of_a_run_that_failed(shelf: Shelf, id_: str) -> None:
     found = ask(shelf, f"{id_}/r-0005", kind="shrink", budget="40")
     assert found.words[:2] == ("shrink", "-c")
     assert found.words[3:] == (
-        *("--budget", "40", "-o", str(INTO / SESSION), "--format", "json", "--", f"{id_}#r-0005"),
+        *("--budget", "40", "-o", str(INTO / SESSION), "--", f"{id_}#r-0005"),
     )  # fmt: skip
+    assert found.runs == 40
     assert "up to 40 times" in found.says[0]
     for of, budget, words in ((f"{id_}/r-0001", 40, "only a run that failed"), (f"{id_}/x", 40, "has no run 'x'"),
                               (f"{id_}/r-0005", 1, "2 to 5000")):  # fmt: skip

@@ -5,6 +5,7 @@ import pytest
 
 from flakestorm.errors import Misuse
 from flakestorm.viewer.orders import Order
+from flakestorm.viewer.outcome import Outcome
 from flakestorm.viewer.shelf import Shelf
 from flakestorm.viewer.starting import Starting
 from flakestorm.viewer.work import Job, Work
@@ -46,35 +47,38 @@ def test_what_would_be_started_is_said_first(starting: Starting, store: Path, tm
     assert not (store / "work").exists()  # asking makes nothing
 
 
-def job(work: Work, id_: str, **result: object) -> Job:
+def job(work: Work, id_: str, result: Outcome | None) -> None:
     kind = id_.partition("-")[0]
     order = Order(kind, "r/1", "a title", ("fork",), ("it is run",), work.folder, None)  # type: ignore[arg-type]
-    made = work.jobs[id_] = Job(id_, order, work.folder / id_, 0.0, code=0, result=result)
-    return made
+    work.jobs[id_] = Job(id_, order, work.folder / id_, 0.0, code=0, result=result)
 
 
-def test_what_came_of_a_fork(starting: Starting, work: Work, store: Path) -> None:
+def test_what_came_of_it(starting: Starting, work: Work, store: Path, tmp_path: Path) -> None:
     tape = recorded(store / "work" / "fork-1" / "fork.tape")
-    job(work, "fork-1", tape=str(tape), environment="pure", why=HOSTILE, served=2, live=["a", "b"], output="Hi \x1b[1m")
+    job(work, "fork-1", Outcome({"Environment": f"pure: {HOSTILE}"}, tape, output="Hi \x1b[1m"))
     found = starting.job(Asked({"id": "fork-1"}))
     assert (found["state"], found["code"], found["line"]) == ("done", 0, "flakestorm fork")
     result = found["result"]
-    assert (result["tape"], result["output"]) == ("work/fork-1/fork.tape", "Hi \\x1b[1m")
-    assert result["said"]["Called for real"] == "a, b"
+    assert (result["tape"], result["output"], result["failed"]) == ("work/fork-1/fork.tape", "Hi \\x1b[1m", False)
     assert "\x1b" not in str(found)
-    assert starting.jobs(Asked({}))["items"] == [{"id": "fork-1", "title": "a title", "state": "done"}]
+    job(work, "shrink-1", Outcome(tape=recorded(tmp_path / "elsewhere.tape"), error="no", reproduce="flakestorm run"))
+    result = starting.job(Asked({"id": "shrink-1"}))["result"]
+    assert (result["tape"], result["output"], result["failed"], result["reproduce"]) == (
+        None, "no", True, "flakestorm run",  # a tape outside the store is not linked to
+    )  # fmt: skip
+    assert starting.job(Asked({"id": "shrink-1"}))["report"] is None
+    early, late = (
+        saved_with_tapes(
+            store, tmp_path / "t", replace(sample(), command="shrink", started_at=f"2026-05-0{n}T10:00:00Z")
+        )
+        for n in (1, 3)
+    )
+    work.jobs["shrink-1"].at = "2026-05-02T00:00:00Z"
+    assert starting.job(Asked({"id": "shrink-1"}))["report"] == late != early
+    job(work, "shrink-2", None)
+    assert starting.job(Asked({"id": "shrink-2"}))["result"] is None
+    assert [(each["id"], each["state"]) for each in starting.jobs(Asked({}))["items"]] == [
+        ("shrink-2", "failed"), ("shrink-1", "done"), ("fork-1", "done"),
+    ]  # fmt: skip
     with pytest.raises(Misuse, match="has not started 'x'"):
         starting.job(Asked({"id": "x"}))
-
-
-def test_what_came_of_a_shrink(starting: Starting, work: Work, tmp_path: Path) -> None:
-    elsewhere = recorded(tmp_path / "elsewhere.tape")
-    job(work, "shrink-1", tape=str(elsewhere), invariant="i", reason="r", before=2, after=1, runs=6, smallest=True,
-        reproduce="flakestorm run")  # fmt: skip
-    result = starting.job(Asked({"id": "shrink-1"}))["result"]
-    assert result["said"] == {"Breaks": "i: r", "Faults": "2 before, 1 now", "Runs": "6", "Remark": ""}
-    assert (result["tape"], result["reproduce"]) == (None, "flakestorm run")  # a tape outside is not linked to
-    job(work, "shrink-2", tape=None, runs=3, why="the case does not fail any more")
-    assert starting.job(Asked({"id": "shrink-2"}))["result"]["said"]["Remark"] == "the case does not fail any more"
-    job(work, "shrink-3")
-    assert starting.job(Asked({"id": "shrink-3"}))["result"] is None

@@ -1,11 +1,12 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flakestorm.errors import Misuse
-from flakestorm.viewer.orders import CHILD, REPLY, Order
-from flakestorm.viewer.work import Job, Work
+from flakestorm.viewer.orders import CHILD, REPLY, SESSION, Order
+from flakestorm.viewer.work import Job, Work, _outcome
 
 UNTIL_ENDED_S = 60
 
@@ -20,21 +21,23 @@ async def ended(work: Work) -> Job:
     return job
 
 
-async def test_a_command_is_carried_out_and_its_document_kept(tmp_path: Path) -> None:
+async def test_a_command_is_carried_out_in_a_folder_of_its_own(tmp_path: Path) -> None:
     work = Work(tmp_path / "store")
     assert work.next_id("fork") == "fork-1"
     job = await work.start("fork-1", order(tmp_path, "schema", body=b"{}"))
     assert (job.state, work.running, work.next_id("fork")) == ("running", job, "fork-2")
     assert (await ended(work)) is job
-    assert (job.state, job.code, work.running) == ("done", 0, None)
-    assert "properties" in job.result
+    assert (job.state, job.code, work.running) == ("failed", 0, None)  # it made no tape
+    assert b"properties" in (job.folder / "stdout.txt").read_bytes()
     assert (job.folder / REPLY).read_bytes() == b"{}"
     assert job.seconds > 0
 
 
 async def test_what_went_wrong_is_in_its_words(tmp_path: Path) -> None:
     work = Work(tmp_path)
-    job = await work.start("fork-1", order(tmp_path, "fork", "--at=tool/x#1", "--resample", "-o", "b", "--", "none.tape"))
+    job = await work.start(
+        "fork-1", order(tmp_path, "fork", "--at=tool/x#1", "--resample", "-o", "b", "--", "none.tape")
+    )
     await ended(work)
     assert (job.state, job.code) == ("failed", 2)
     assert "none.tape" in job.said()
@@ -55,7 +58,7 @@ async def test_one_at_a_time_also_with_another_viewer_of_the_project(tmp_path: P
     await work.cancel(job.id)  # again, and of what there is not, does nothing
     await work.cancel("fork-9")
     await other.start("fork-4", order(tmp_path, "schema"))
-    assert (await ended(other)).state == "done"
+    assert (await ended(other)).code == 0
 
 
 async def test_what_is_under_way_ends_with_the_viewer(tmp_path: Path) -> None:
@@ -68,26 +71,33 @@ async def test_what_is_under_way_ends_with_the_viewer(tmp_path: Path) -> None:
 
 def test_how_far_it_is(tmp_path: Path) -> None:
     fork = Job("fork-1", order(tmp_path), tmp_path, 0.0)
-    assert fork.progress() == {"done": 0, "planned": 0, "said": ""}
+    assert fork.progress() == {"done": 0, "planned": 0}
     tape = tmp_path / CHILD
     for lines, done in ((1, 0), (3, 2), (4, 3)):
         tape.write_text("{}\n" * lines)
         assert fork.progress()["done"] == done
-    fork.code = 0  # the last line is no exchange
-    assert fork.progress()["done"] == 2
-    shrink = Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0)
-    assert shrink.progress()["planned"] == 0
-    (tmp_path / "progress").write_text('{"done":1,"planned":9,"said":"a"}\n{"done":2,"planned":9,"said":"b"}\n{"do')
-    assert shrink.progress() == {"done": 2, "planned": 9, "said": "b"}
+    shrink = Job("shrink-1", replace(order(tmp_path, kind="shrink"), runs=9), tmp_path, 0.0)
+    assert shrink.progress() == {"done": 0, "planned": 9}
+    tapes = smallest(tmp_path)
+    assert shrink.progress() == {"done": 2, "planned": 9}
+    shrink.code, shrink.made = 1, 5
+    assert shrink.progress() == {"done": 5, "planned": 9}
+    assert len(list(tapes.iterdir())) == 2
 
 
-async def test_of_a_shrinks_tapes_the_smallest_is_kept(tmp_path: Path) -> None:
-    from flakestorm.viewer.work import _tidy
-
-    tapes = tmp_path / "smallest.tapes"
+def smallest(folder: Path) -> Path:
+    """A shrink's folder, in which the second run is the smallest."""
+    (folder / "stdout.txt").write_text("2 -> 1 faults in 2 runs; breaks i: r\nflakestorm run --prompt 0\n")
+    (folder / SESSION).write_text("# about\nid: shrunk-r-0002\n")
+    tapes = folder / "smallest.tapes"
     tapes.mkdir()
     for n in (1, 2):
         (tapes / f"r-000{n}.tape").write_text("")
-    job = Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0, result={"tape": str(tapes / "r-0002.tape")})
-    _tidy(job)
-    assert [path.name for path in tapes.iterdir()] == ["r-0002.tape"]
+    return tapes
+
+
+def test_of_a_shrinks_tapes_the_smallest_is_kept(tmp_path: Path) -> None:
+    tapes = smallest(tmp_path)
+    found = _outcome(Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0))
+    assert found is not None
+    assert list(tapes.iterdir()) == [found.tape]

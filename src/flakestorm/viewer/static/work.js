@@ -16,9 +16,9 @@ async function all() {
 }
 
 function counted(found) {
-  const { done, planned, said } = found.progress;
-  const number = found.kind === "fork" ? `${done.toLocaleString("en")} exchange${done === 1 ? "" : "s"}` : `${done} of at most ${planned || "…"} runs`;
-  return [number, said, `${found.seconds.toFixed(0)} s`].filter(Boolean).join(" · ");
+  const { done, planned } = found.progress;
+  const number = found.kind === "fork" ? `${done.toLocaleString("en")} exchange${done === 1 ? "" : "s"}` : `${done} of at most ${planned} runs`;
+  return [number, `${found.seconds.toFixed(0)} s`].filter(Boolean).join(" · ");
 }
 
 function outcome(found) {
@@ -45,7 +45,9 @@ export async function work(query) {
     cancel.textContent = "Cancelling…";
     try { await act("cancel", { id }); } catch (error) { if (!(error instanceof Refused)) throw error; words.textContent = error.message; }
   } });
+  const report = make("p", { className: "saves" });
   const put = () => {
+    if (found.report && !report.childElementCount) report.append(link(address("/report", { id: found.report }), "Its report"));
     const running = found.state === "running";
     state.replaceChildren(chip(...STATE[found.state]));
     words.textContent = counted(found);
@@ -70,7 +72,7 @@ export async function work(query) {
     trail: [link("/work", "Work"), " › ", make("span", { textContent: id })],
     leave: () => { left = true; clearTimeout(timer); },
     content: [
-      make("section", { className: "job", ariaLabel: "Progress" }, make("h1", { className: "page-title", textContent: found.title }), make("p", { className: "saves" }, state, words, cancel), bar),
+      make("section", { className: "job", ariaLabel: "Progress" }, make("h1", { className: "page-title", textContent: found.title }), make("p", { className: "saves" }, state, words, cancel), bar, report),
       made,
       section("What is executed", command(found.line), make("ul", { className: "noted" }, ...found.says.map((textContent) => make("li", { textContent }))),
         make("p", { className: "saves" }, link(page(found.of), "The run it is made from"))),
