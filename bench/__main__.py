@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.outcome import Outcome, machine, show, write
 
-ALL = ("startup", "matrix", "boundary", "gateway", "explore", "explore_corpus", "blame", "scan", "soak")
+ALL = ("startup", "matrix", "boundary", "gateway", "explore", "explore_corpus", "blame", "scan", "viewer", "soak")
 
 
 def main(words: list[str]) -> int:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from browser_support import CHROMIUM
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {
     "startup": ["flakestorm "],
@@ -16,6 +18,7 @@ ROWS = {
     "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
     "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["docs (", "package descriptions ("],
+    "viewer": ["50 exchanges", "5,000 exchanges"],
     "soak": ["recording nothing", "of one run", "flakestorm gateway"],
 }
 
@@ -28,6 +31,8 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_each_script_prints_its_rows(name: str) -> None:
+    if name == "viewer" and CHROMIUM is None:
+        pytest.skip("no chromium on PATH: apt-get install chromium, or `make browser`")
     done = bench("--quick", name)
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]

@@ -65,6 +65,6 @@ export function decoded(found, again) {
 export async function showExchange(of, at, total, move, closed, fork, turns) {
   const found = await api("exchange", { of, at, turns });
   const button = (text, to) => make("button", { type: "button", className: "button", textContent: text, disabled: to < 0 || to >= total, onclick: () => move(to) });
-  panel(found.site, [`exchange ${at + 1} of ${total} · at ${ms(found.t_ms)} · took ${ms(found.duration_ms)}`], [fork && FORKED.includes(found.kind) ? make("button", { type: "button", className: "button", textContent: "Fork here", onclick: fork }) : "", button("Previous", at - 1), button("Next", at + 1)],
+  panel(found.site, [`exchange ${at + 1} of ${total} · at ${ms(found.t_ms)} · took ${ms(found.duration_ms)}`], [button("Previous", at - 1), button("Next", at + 1), fork && FORKED.includes(found.kind) ? make("button", { type: "button", className: "button", textContent: "Fork here", onclick: fork }) : ""],
     decoded(found, (more) => showExchange(of, at, total, move, closed, fork, more)), closed);
 }
