@@ -24,8 +24,8 @@ from bench.peers import as_installed, ours
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import chain, drive
-from flakestorm.core.stream import pump
 from flakestorm.core.site import Site
+from flakestorm.core.stream import pump
 from flakestorm.tape.writer import Recorder
 
 SIZES = (50, 5_000)

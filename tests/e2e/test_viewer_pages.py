@@ -199,6 +199,10 @@ def test_what_other_commands_found_out_is_shown(page: Any, viewer: Viewer, store
     shown = page.locator("main").inner_text()
     for piece in ("tool/search#1 error", "flakestorm run --prompt 0 --inject", "pairs\n12 of 14"):
         assert piece in shown, piece
+    tried = page.locator(".tried")
+    assert tried.locator("thead th").all_inner_texts() == ["Call", "error:503", "timeout:300"]
+    tried.get_by_role("button", name="tool/book_flight#1 timeout:300: 2 of 2 runs broke a rule").click()
+    until(page, "location.pathname === '/run' && location.search.includes('r-0005')")
     page.goto(f"{viewer.root}/report?id={store.unfinished}")
     assert "Not finished" in page.locator("[data-testid=verdict]").inner_text()
 

@@ -38,7 +38,8 @@ FOUND: dict[str, Any] = {
 """What a search adds to a report."""
 BLAMED = Blaming(
     "step", "", "admits", "a.tape", "d", events=_EVENTS, steps=(_STEP,),
-    curve=((0, 0.9, 0.7, 1.0), (1, 0.2, 0.1, 0.4), (2, 0.1, 0.0, 0.3)), continuations=40,
+    curve=((0, 0.9, 0.7, 1.0), (1, 0.2, 0.1, 0.4), (2, 0.1, 0.0, 0.3)),
+    counts=((0, 18, 20), (1, 2, 10), (2, 1, 10)), continuations=40,
 )  # fmt: skip
 """What blame adds to one."""
 

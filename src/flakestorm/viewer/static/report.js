@@ -1,7 +1,7 @@
 // One report: verdict, scores, heat map, all runs; a cell's runs in the panel.
 import { SYMBOL, address, api, chip, command, count, link, make, ms, pairs, panel, quiet, say, section, shut, verdict, when } from "./dom.js";
 import { blameCurve } from "./chart.js";
-import { heatmap } from "./heatmap.js";
+import { coverageMap, heatmap } from "./heatmap.js";
 import { list } from "./list.js";
 import { go } from "./main.js";
 
@@ -38,6 +38,7 @@ function extras(found) {
   }
   if (found.findings.length || found.coverage) {
     made.push(section("Exploration", found.coverage ? pairs(Object.entries(found.coverage)) : "",
+      found.tried && found.tried.rows.length ? coverageMap(found.tried, (run) => go(address("/run", { report: found.id, run }))) : "",
       make("ul", { className: "plain" }, ...found.findings.map((each) => make("li", null, chip("fail", each.invariant), " ", make("span", { className: "mono", textContent: each.schedule.join(" + ") }), " ",
         each.run ? link(address("/run", { report: found.id, run: each.run }), each.run) : "", each.reproduce ? command(each.reproduce) : "")))));
   }
