@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, until, violations
 from compare_support import comparison_of, pair_of
 from flakestorm.reports import certificate, comparison_text
 from flakestorm.reports.comparison import to_document as compared
@@ -130,7 +130,7 @@ def test_the_keyboard_alone_is_enough(page: Any) -> None:
     assert page.evaluate("document.activeElement.closest('dialog') !== null")
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
-    page.wait_for_function("location.hash === ''")
+    until(page, "location.hash === ''")
     assert page.evaluate("document.activeElement.dataset.invariant") == "no-false-booking"
 
 
@@ -138,7 +138,7 @@ def test_a_cell_can_be_linked_to_and_back_closes_it(page: Any) -> None:
     cell(page, "search-down", "fast").click()
     assert page.evaluate("location.hash") == "#cell=search-down/fast"
     page.go_back()
-    page.wait_for_function("!document.querySelector('dialog').open")
+    until(page, "!document.querySelector('dialog').open")
     page.goto(f"{page.url.partition('#')[0]}#cell=model-cut-short/whole-sentences")
     page.reload()
     assert page.locator("dialog[open] h2").inner_text() == "model-cut-short × whole-sentences"
@@ -172,9 +172,9 @@ def test_hostile_text_never_runs(watched: Watched, tmp_path: Path) -> None:
         page.reload()
         page.locator("dialog[open]").wait_for()
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")
-        page.wait_for_function("document.querySelectorAll('details.run .body').length === 2")
+        until(page, "document.querySelectorAll('details.run .body').length === 2")
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")
-        page.wait_for_function("document.querySelectorAll('details.exchange .inside').length === 6")
+        until(page, "document.querySelectorAll('details.exchange .inside').length === 6")
         assert page.evaluate("window.pwned") is None
         assert page.locator("img, iframe, object, embed, link[rel=stylesheet]").count() == 0
         assert page.locator("script").count() == 2
@@ -186,7 +186,7 @@ def test_even_markup_in_the_page_could_not_run(page: Any, watched: Watched) -> N
         "document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,no\" onerror=\"window.pwned = 1\">')"
     )
     page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.pwned = 1'}))")
-    page.wait_for_function("document.images.length === 1")
+    until(page, "document.images.length === 1")
     assert page.evaluate("window.pwned") is None
     assert any("Content Security Policy" in complaint for complaint in watched.complaints)
     watched.complaints.clear()

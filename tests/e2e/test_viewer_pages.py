@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
-from e2e_support import wait_until
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, until, violations
 from flakestorm.reports.document import to_document
 from flakestorm.store.sqlite import Store
 from report_samples import sample
@@ -83,11 +82,6 @@ def addresses(store: Stores) -> dict[str, str]:
         "blame": f"/report?id={store.blame}",
         "unfinished": f"/report?id={store.unfinished}",
     }
-
-
-def until(page: Any, condition: str) -> None:
-    """Wait for it; playwright's own way of waiting makes functions of strings, which the pages' policy forbids."""
-    wait_until(lambda: bool(page.evaluate(condition)))
 
 
 def settled(page: Any) -> None:

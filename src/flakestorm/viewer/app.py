@@ -51,6 +51,7 @@ def make_app(folder: Path, guard: Guard) -> web.Application:
         app.router.add_get(path, page)
     app.router.add_get("/static/report.css", _static("templates/report.css", "flakestorm.reports"))
     app.router.add_get("/static/viewer.css", _static("viewer.css"))
+    app.router.add_get("/static/shared.js", _static("templates/shared.js", "flakestorm.reports"))
     for name in _SCRIPTS:
         app.router.add_get(f"/static/{name}.js", _static(f"{name}.js"))
     for path, answer in {**answers.all(), **starting.read()}.items():

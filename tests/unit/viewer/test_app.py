@@ -13,7 +13,7 @@ def served(tmp_path) -> set[str]:
 def test_every_file_of_the_front_end_is_served_and_no_other(tmp_path) -> None:
     own = {f"/static/{each.name}" for each in files("flakestorm.viewer").joinpath("static").iterdir()}
     assert {path for path in served(tmp_path) if path.startswith("/static/")} == (
-        own - {"/static/index.html"} | {"/static/report.css"}
+        own - {"/static/index.html"} | {"/static/report.css", "/static/shared.js"}
     )
 
 
