@@ -25,6 +25,7 @@ ALL = (
     "scan",
     "cells",
     "page",
+    "viewer",
     "soak",
     "cluster",
 )

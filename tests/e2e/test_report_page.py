@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
-from flakestorm.reports.html import write_html
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, until, violations
+from compare_support import comparison_of, pair_of
+from flakestorm.reports import certificate, comparison_text
+from flakestorm.reports.comparison import to_document as compared
+from flakestorm.reports.html import render, write_html
+from flakestorm.reports.statement import Subject, Terms, of
 from flakestorm.reports.text import encodable
 from report_samples import HOSTILE, exchanges, hostile, large, sample
+from viewer_support import BLAMED, FOUND
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -124,7 +130,7 @@ def test_the_keyboard_alone_is_enough(page: Any) -> None:
     assert page.evaluate("document.activeElement.closest('dialog') !== null")
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
-    page.wait_for_function("location.hash === ''")
+    until(page, "location.hash === ''")
     assert page.evaluate("document.activeElement.dataset.invariant") == "no-false-booking"
 
 
@@ -132,7 +138,7 @@ def test_a_cell_can_be_linked_to_and_back_closes_it(page: Any) -> None:
     cell(page, "search-down", "fast").click()
     assert page.evaluate("location.hash") == "#cell=search-down/fast"
     page.go_back()
-    page.wait_for_function("!document.querySelector('dialog').open")
+    until(page, "!document.querySelector('dialog').open")
     page.goto(f"{page.url.partition('#')[0]}#cell=model-cut-short/whole-sentences")
     page.reload()
     assert page.locator("dialog[open] h2").inner_text() == "model-cut-short × whole-sentences"
@@ -166,9 +172,9 @@ def test_hostile_text_never_runs(watched: Watched, tmp_path: Path) -> None:
         page.reload()
         page.locator("dialog[open]").wait_for()
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")
-        page.wait_for_function("document.querySelectorAll('details.run .body').length === 2")
+        until(page, "document.querySelectorAll('details.run .body').length === 2")
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")
-        page.wait_for_function("document.querySelectorAll('details.exchange .inside').length === 6")
+        until(page, "document.querySelectorAll('details.exchange .inside').length === 6")
         assert page.evaluate("window.pwned") is None
         assert page.locator("img, iframe, object, embed, link[rel=stylesheet]").count() == 0
         assert page.locator("script").count() == 2
@@ -180,7 +186,7 @@ def test_even_markup_in_the_page_could_not_run(page: Any, watched: Watched) -> N
         "document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,no\" onerror=\"window.pwned = 1\">')"
     )
     page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.pwned = 1'}))")
-    page.wait_for_function("document.images.length === 1")
+    until(page, "document.images.length === 1")
     assert page.evaluate("window.pwned") is None
     assert any("Content Security Policy" in complaint for complaint in watched.complaints)
     watched.complaints.clear()
@@ -213,6 +219,38 @@ def test_an_accessibility_checker_finds_nothing(page: Any, scheme: str) -> None:
     page.locator("details.exchange summary").nth(1).click()
     page.locator("details.exchange .inside").wait_for()
     assert violations(page) == []
+
+
+def certified(report: Any, **terms: Any) -> str:
+    said = of(report, [Subject("r-0001", "t.tape", "ab" * 32)], Terms(**terms), issued_at="2026-05-05T00:00:00Z")
+    return certificate.page(said, keyid="12" * 32, envelope="x.dsse.json")
+
+
+PAGES = {
+    "certificate": lambda: certified(sample(), tester="Ada", contract="travel", pass_threshold=90.0),
+    "hostile certificate": lambda: certified(hostile(), tester=HOSTILE, contract=HOSTILE),
+    "comparison": lambda: comparison_text.page(
+        compared(comparison_of([pair_of([True, True], [True, False], trial=trial) for trial in range(1, 8)]))
+    ),
+    "hostile report": lambda: render(hostile(), exchanges=lambda _: exchanges(HOSTILE, HOSTILE)),
+    "blamed": lambda: render(replace(sample(), command="blame", blame=BLAMED)),
+    "searched": lambda: render(replace(sample(), command="explore", **FOUND)),
+}
+"""Pages that are files of their own."""
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason=NO_AXE)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_for_everyone(watched: Watched, tmp_path: Path, name: str) -> None:
+    path, page = tmp_path / "page.html", watched.page
+    path.write_text(PAGES[name](), encoding="utf-8")
+    page.goto(path.as_uri())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert page.evaluate("window.pwned") is None
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])

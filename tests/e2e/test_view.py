@@ -48,7 +48,7 @@ def test_nothing_is_shown_without_the_token_or_to_other_pages(tmp_path: Path) ->
         assert ask(viewer, "/", Host="evil.test", **own).status_code == 403
         assert ask(viewer, "/api/reports", Origin="http://evil.test", **own).status_code == 403
         assert ask(viewer, "/api/reports", Sec_Fetch_Site="cross-site", **own).status_code == 403
-        assert ask(viewer, "/api/reports", "POST", **own).status_code == 405
+        assert ask(viewer, "/api/reports", "POST", **own).status_code == 403
         assert ask(viewer, "/static/../../pyproject.toml", **own).status_code == 404
         policy = ask(viewer, "/", **own).headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy

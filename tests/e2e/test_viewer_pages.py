@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, violations
-from e2e_support import wait_until
+from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, until, violations
 from flakestorm.reports.document import to_document
 from flakestorm.store.sqlite import Store
 from report_samples import sample
@@ -72,6 +71,9 @@ def addresses(store: Stores) -> dict[str, str]:
         "run": run,
         "exchange": f"{run}&exchange=1",
         "stream": f"{run}&exchange=0",
+        "fork": f"{run}&exchange=0&fork=1",
+        "shrink": f"/run?report={store.plain}&run=r-0005&shrink=1",
+        "work": "/work",
         "tapes": "/tapes",
         "tape": "/tape?path=tapes/loose.tape",
         "diff": f"/diff?left={store.earlier}/r-0001&right={store.plain}/r-0002",
@@ -80,11 +82,6 @@ def addresses(store: Stores) -> dict[str, str]:
         "blame": f"/report?id={store.blame}",
         "unfinished": f"/report?id={store.unfinished}",
     }
-
-
-def until(page: Any, condition: str) -> None:
-    """Wait for it; playwright's own way of waiting makes functions of strings, which the pages' policy forbids."""
-    wait_until(lambda: bool(page.evaluate(condition)))
 
 
 def settled(page: Any) -> None:
@@ -196,6 +193,10 @@ def test_what_other_commands_found_out_is_shown(page: Any, viewer: Viewer, store
     shown = page.locator("main").inner_text()
     for piece in ("tool/search#1 error", "flakestorm run --prompt 0 --inject", "pairs\n12 of 14"):
         assert piece in shown, piece
+    tried = page.locator(".tried")
+    assert tried.locator("thead th").all_inner_texts() == ["Call", "error:503", "timeout:300"]
+    tried.get_by_role("button", name="tool/book_flight#1 timeout:300: 2 of 2 runs broke a rule").click()
+    until(page, "location.pathname === '/run' && location.search.includes('r-0005')")
     page.goto(f"{viewer.root}/report?id={store.unfinished}")
     assert "Not finished" in page.locator("[data-testid=verdict]").inner_text()
 
@@ -214,7 +215,10 @@ def test_a_command_under_way_is_followed(page: Any, viewer: Viewer, store: Store
 def test_hostile_text_never_runs(page: Any, viewer: Viewer, store: Stores) -> None:
     run = f"/run?report={store.hostile}&run=r-0001"
     diff = f"/diff?left={store.hostile}/r-0001&right={store.hostile}/r-0002"
-    for path in (f"/report?id={store.hostile}", run, f"{run}&exchange=0", f"{run}&exchange=1", f"{diff}&pair=0", "/"):
+    fork = f"/run?report={store.forked}&run=r-0001&exchange=1&fork=1"
+    for path in (
+        *(f"/report?id={store.hostile}", run, f"{run}&exchange=0", f"{run}&exchange=1", f"{diff}&pair=0", fork, "/"),
+    ):
         page.goto(viewer.root + path)
         settled(page)
         page.locator("details:not([open]) > summary").evaluate_all("all => all.forEach(s => s.click())")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from e2e_support import wait_until
 from foreign_support import FOREIGN
 
-__all__ = ["AXE", "CHROMIUM", "NO_AXE", "Watched", "chromium", "violations"]
+__all__ = ["AXE", "CHROMIUM", "NO_AXE", "Watched", "chromium", "until", "violations"]
 
 AXE = FOREIGN / "node_modules" / "axe-core" / "axe.min.js"
 NO_AXE = "axe-core is not installed in tests/foreign: `make foreign`"
@@ -40,6 +41,11 @@ class Watched:
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait for it; playwright's own way of waiting makes functions of strings, which the pages' policy forbids."""
+    wait_until(lambda: bool(page.evaluate(condition)))
 
 
 def violations(page: Any) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from flakestorm.core.call import Call, Reply
@@ -49,10 +49,16 @@ class Run:
     """A recorded run: what `send` says is the world, and faults may stand between."""
 
     def __init__(
-        self, path: Path | None = None, *, faults: Schedule | None = None, stages: tuple[Interceptor, ...] = ()
+        self,
+        path: Path | None = None,
+        *,
+        faults: Schedule | None = None,
+        stages: tuple[Interceptor, ...] = (),
+        header: Mapping[str, object] | None = None,
     ) -> None:
         self.clock, self.ledger = Clock(), Ledger()
-        self.recorder = Recorder(path, clock=self.clock, ledger=self.ledger, header={"run": "r-1", "input": "to Oslo"})
+        first = {"run": "r-1", "input": "to Oslo", **(header or {})}
+        self.recorder = Recorder(path, clock=self.clock, ledger=self.ledger, header=first)
         schedule = faults or Schedule()
         middle = (schedule.stage(Choices(1), self.ledger, noted=lambda: self.recorder.exchanges), *stages)
         self.stage = chain(self.recorder.outer, *middle, self.recorder.inner)

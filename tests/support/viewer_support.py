@@ -38,7 +38,8 @@ FOUND: dict[str, Any] = {
 """What a search adds to a report."""
 BLAMED = Blaming(
     "step", "", "admits", "a.tape", "d", events=_EVENTS, steps=(_STEP,),
-    curve=((0, 0.9, 0.7, 1.0), (1, 0.2, 0.1, 0.4), (2, 0.1, 0.0, 0.3)), continuations=40,
+    curve=((0, 0.9, 0.7, 1.0), (1, 0.2, 0.1, 0.4), (2, 0.1, 0.0, 0.3)),
+    counts=((0, 18, 20), (1, 2, 10), (2, 1, 10)), continuations=40,
 )  # fmt: skip
 """What blame adds to one."""
 
@@ -50,10 +51,17 @@ class Asked:
     query: dict[str, str]
 
 
-def recorded(path: Path, *, exchanges: int = 3, text: str = "Oslo is nice.", name: str = "search") -> Path:
+def recorded(
+    path: Path,
+    *,
+    exchanges: int = 3,
+    text: str = "Oslo is nice.",
+    name: str = "search",
+    header: dict[str, object] | None = None,
+) -> Path:
     """A finished tape: model calls that stream an answer, around tool calls of which the first is broken by a fault."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    run = Run(path, faults=Schedule.injecting([f"tool/{name if name.isalnum() else '*'}#1=error:503"]))
+    run = Run(path, faults=Schedule.injecting([f"tool/{name if name.isalnum() else '*'}#1=error:503"]), header=header)
     history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
     for n in range(exchanges):
         run.clock.wait(0.005)
@@ -100,6 +108,7 @@ class Stores:
     plain: str
     earlier: str
     hostile: str
+    forked: str
     long: str
     found: str
     blame: str
@@ -108,8 +117,8 @@ class Stores:
 
 
 def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores:
-    """A project's store: ordinary reports, a hostile one, one with a long tape, one of many runs, those of
-    a search and of blame, one that is not finished."""
+    """A project's store: ordinary reports, a hostile one, one like it that can be forked, one with a long tape, one of
+    many runs, those of a search and of blame, one that is not finished."""
     store, tapes = folder / ".flakestorm", folder / "tapes"
     earlier = saved_with_tapes(store, tapes / "0", replace(sample(), started_at="2026-05-03T10:00:00Z"))
     plain = saved_with_tapes(
@@ -118,6 +127,9 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
     evil = saved_with_tapes(
         store, tapes / "2", replace(hostile(), started_at="2026-05-02T10:00:00Z"), text=HOSTILE, name=HOSTILE
     )
+    (folder / "flakestorm.yaml").write_text("")  # as if what is shown could be started again
+    harmless = replace(hostile(), config="flakestorm.yaml", started_at="2026-05-01T12:00:00Z")
+    forked = saved_with_tapes(store, tapes / "3", harmless, most=1, text=HOSTILE, name=HOSTILE)
     recorded(store / "tapes" / "loose.tape")
     long = recorded(tapes / "long.tape", exchanges=exchanges)
     base = sample()
@@ -129,7 +141,7 @@ def stores(folder: Path, *, exchanges: int = 5000, runs: int = 10_000) -> Stores
         found, blame = db.save(to_document(searched)), db.save(to_document(blamed))
         unfinished = db.begin(to_document(replace(base, started_at="2026-04-29T10:00:00Z", command="chaos")))
         many = db.save(to_document(replace(_many(runs), started_at="2026-04-28T10:00:00Z", command="run")))
-    return Stores(store, plain, earlier, evil, long_id, found, blame, unfinished, many)
+    return Stores(store, plain, earlier, evil, forked, long_id, found, blame, unfinished, many)
 
 
 def _many(runs: int) -> Report:

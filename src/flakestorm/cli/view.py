@@ -24,7 +24,8 @@ def view(options: Globals, port: int, no_open: bool) -> int:
 
     Prints the address, opens it in a browser and serves until Ctrl-C, on 127.0.0.1 only. The address holds a token,
     without which nothing is shown. The viewer reads what is saved beside the config (-c), and loads nothing from
-    anywhere else.
+    anywhere else. From its pages a run can be forked and a failure shrunk, one at a time; each page says first what
+    it will execute.
 
     \b
     flakestorm view

@@ -21,7 +21,9 @@ __all__ = ["facts", "page", "rate", "score_line", "threshold_line"]
 
 _SYMBOL = {"pass": "✓", "fail": "✕", "inconclusive": "?"}
 
-_STYLE = "[data-fact] th, thead th { overflow-wrap: normal; }\n"
+_STYLE = """[data-fact] th, thead th { overflow-wrap: normal; }
+@media (max-width: 40rem) { th, td { font-size: .85rem; padding-right: .5rem; } thead th { overflow-wrap: anywhere; } }
+"""
 
 
 def page(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> str:

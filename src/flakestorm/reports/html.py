@@ -73,7 +73,7 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         base: the folder the page will lie in; tapes below it are named relative to it.
     """
     grid = grid_of(report)
-    style, script = (_template(name) for name in ("report.css", "report.js"))
+    style, script = _template("report.css"), _template("shared.js") + _template("report.js")
     page = (
         _environment()
         .get_template("report.html.j2")

@@ -17,6 +17,7 @@ from flakestorm.reports.text import encodable, one_line, visible
 from flakestorm.store.sqlite import Store
 from flakestorm.tape.document import document
 from flakestorm.viewer.exchange import TURNS, decoded
+from flakestorm.viewer.orders import refused
 from flakestorm.viewer.recording import Recording
 from flakestorm.viewer.shelf import Saved, Shelf
 from flakestorm.viewer.sides import Pair, pairs, words
@@ -89,7 +90,8 @@ class Answers:
             }
             for cell in cells[begin:end]
         ]
-        return {"square": square, "total": len(cells), "items": items}
+        why = refused(self._shelf, f"{saved.id}/")
+        return {"square": square, "total": len(cells), "items": items, "refused": why}
 
     def runs(self, asked: Asked) -> dict[str, Any]:
         """A report's runs, in plan order; of one verdict where that is asked for."""
@@ -109,6 +111,7 @@ class Answers:
         return {
             **run_view(found[0], saved, taped=self._shelf.taped(saved.id, id_)),
             "report": saved.id,
+            "refused": refused(self._shelf, f"{saved.id}/{id_}"),
             "command": one_line(str(saved.head.get("command", "")), 80),
             "other": _other_version(saved, at),
             "before": saved.runs[at - 1] if at else None,

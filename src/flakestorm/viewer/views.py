@@ -17,6 +17,7 @@ from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt
 from flakestorm.reports.grid import Grid, Square, scale_of, worst_first
 from flakestorm.reports.text import encodable, one_line, unbroken, visible
 from flakestorm.store.sqlite import Entry
+from flakestorm.viewer.coverage import tried
 from flakestorm.viewer.shelf import Saved
 
 __all__ = ["cell_view", "entry_view", "report_view", "run_row", "run_view", "verdict_of"]
@@ -70,6 +71,7 @@ def report_view(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[s
         "broken": _broken(saved, runs),
         "findings": [_finding(each) for each in _items(head.get("findings"))[:500] if isinstance(each, Mapping)],
         "coverage": _coverage(head.get("coverage")),
+        "tried": tried(saved, runs) if isinstance(head.get("coverage"), Mapping) else None,
         "blame": _blame(head.get("blame")),
     }
 

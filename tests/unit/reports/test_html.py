@@ -117,7 +117,7 @@ def test_the_policy_allows_exactly_the_pages_own_script_and_style() -> None:
     assert "unsafe" not in policy
     assert digest(shown.texts["style"][0]) in policy
     assert digest(shown.texts["script"][1]) in policy
-    assert [s.get("type") for s in shown.all("script")] == ["application/json", None]
+    assert [s.get("type") for s in shown.all("script")] == ["application/json", "module"]
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:

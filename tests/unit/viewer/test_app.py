@@ -13,7 +13,7 @@ def served(tmp_path) -> set[str]:
 def test_every_file_of_the_front_end_is_served_and_no_other(tmp_path) -> None:
     own = {f"/static/{each.name}" for each in files("flakestorm.viewer").joinpath("static").iterdir()}
     assert {path for path in served(tmp_path) if path.startswith("/static/")} == (
-        own - {"/static/index.html"} | {"/static/report.css"}
+        own - {"/static/index.html"} | {"/static/report.css", "/static/shared.js"}
     )
 
 
@@ -28,9 +28,11 @@ def test_the_front_ends_imports_and_pages_are_there(tmp_path) -> None:
     assert tuple(re.findall(r'"(/\w*)"', known[1])) == PAGES
 
 
-def test_only_reading_is_possible(tmp_path) -> None:
-    methods = {route.method for route in make_app(tmp_path, Guard("t", 1)).router.routes()}
-    assert methods == {"GET", "HEAD"}
+def test_all_but_two_addresses_only_read(tmp_path) -> None:
+    routes = list(make_app(tmp_path, Guard("t", 1)).router.routes())
+    assert {route.method for route in routes} == {"GET", "HEAD", "POST"}
+    posts = {str(route.resource.canonical) for route in routes if route.method == "POST" and route.resource is not None}
+    assert posts == {"/api/start", "/api/cancel"}
 
 
 def test_the_front_end_makes_no_markup_of_strings_and_names_no_other_host() -> None:

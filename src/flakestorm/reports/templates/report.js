@@ -1,4 +1,3 @@
-"use strict";
 // Everything on the page that came from an agent is put there by textContent; nothing here builds markup from strings.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -18,36 +17,6 @@
     bySquare.get(at).push(cell);
     if (!byRun.has(run)) byRun.set(run, []);
     byRun.get(run).push(cell);
-  }
-
-  function make(tag, properties, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties || {})) {
-      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-      else if (name in made) made[name] = value;
-      else made.setAttribute(name, value);
-    }
-    made.append(...children.filter((child) => child !== null && child !== ""));
-    return made;
-  }
-  const ms = (value) => (value === null ? "unknown" : value < 1 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString("en")) + " ms";
-  const chip = (kind, text) => make("span", { className: "chip " + kind, textContent: text });
-  const block = (title, text, className) =>
-    make("div", null, make("h3", { textContent: title }), make("pre", { className: "text " + (className || ""), textContent: text, tabIndex: text.length > 600 ? 0 : -1 }));
-
-  function command(text) {
-    const line = make("pre", { className: "command", textContent: text });
-    const button = make("button", { type: "button", className: "button", textContent: "Copy", onclick: async () => {
-      try {
-        await navigator.clipboard.writeText(text);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(line); // no clipboard here: leave it selected, one key away
-        button.textContent = "Selected";
-      }
-      setTimeout(() => { button.textContent = "Copy"; }, 1600);
-    } });
-    return make("div", { className: "copy" }, line, button);
   }
 
   function firings(title, list) {

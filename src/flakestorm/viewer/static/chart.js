@@ -1,4 +1,4 @@
-// Curves as SVG: how scores went, and how often a run passed by how much of it was kept.
+// Curves as SVG: how scores went, and how often a run failed by how much of it was kept.
 import { address, make, when } from "./dom.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
@@ -49,11 +49,11 @@ export function blameCurve(curve) {
   const band = curve.length ? path([...curve.map(([k, , , high]) => [x(k), down(high)]), ...[...curve].reverse().map(([k, , low]) => [x(k), down(low)])]) + "Z" : "";
   const dots = curve.map(([k, value, low, high]) => {
     const dot = draw("circle", { cx: x(k), cy: down(value), r: 4, class: "point" });
-    dot.append(draw("title", {}, `first ${k} steps kept: ${value.toFixed(3)} passed, 95% interval ${low.toFixed(3)} to ${high.toFixed(3)}`));
+    dot.append(draw("title", {}, `first ${k} events kept: ${value.toFixed(3)} failed, 95% interval ${low.toFixed(3)} to ${high.toFixed(3)}`));
     return dot;
   });
-  const words = curve.map(([k, value]) => `${k} steps kept: ${value.toFixed(2)}`).join("; ");
-  const svg = paper(`Share of continuations that passed, by steps kept. ${words}`, draw("path", { d: band, class: "band" }), draw("path", { d: path(curve.map(([k, value]) => [x(k), down(value)])), class: "way" }), ...dots);
+  const words = curve.map(([k, value]) => `${k} events kept: ${value.toFixed(2)}`).join("; ");
+  const svg = paper(`Share of continuations that failed, by events kept. ${words}`, draw("path", { d: band, class: "band" }), draw("path", { d: path(curve.map(([k, value]) => [x(k), down(value)])), class: "way" }), ...dots);
   svg.setAttribute("role", "img");
   return svg;
 }

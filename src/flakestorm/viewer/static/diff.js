@@ -50,6 +50,6 @@ async function showPair(left, right, at, total, move, closed) {
   const { asked, said: reply } = found.differences;
   panel((found.left || found.right).site, [`pair ${at + 1} of ${total}`], [button("Previous", at - 1), button("Next", at + 1)],
     [said("Where the requests differ, left -> right", asked), said("Where the replies differ, left -> right", reply), found.both && !asked.length && !reply.length ? quiet("The same was asked and said.") : "",
-      make("div", { className: "two" }, ...["left", "right"].map((name) => make("div", null, make("h3", { textContent: name === "left" ? "Left" : "Right" }), found[name] ? decoded(found[name]) : quiet("There is no such exchange on this side."))))], closed);
+      make("div", { className: "two" }, ...["left", "right"].map((name) => make("div", { className: "decoded" }, make("h3", { className: "side-name", textContent: name === "left" ? "Left" : "Right" }), found[name] ? decoded(found[name]) : quiet("There is no such exchange on this side."))))], closed);
   document.getElementById("detail").classList.add("wide");
 }

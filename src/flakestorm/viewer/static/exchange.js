@@ -1,6 +1,8 @@
 // One exchange, decoded: what was asked, what the agent saw, what the world said.
 import { api, block, bytes, chip, count, make, ms, pairs, panel, quiet } from "./dom.js";
 
+const FORKED = ["llm", "tool", "mcp", "http"];
+
 const call = (each) => make("div", { className: "call" }, make("span", { className: "kind", textContent: "tool call" }), " ", make("strong", { className: "mono", textContent: each.name }), make("pre", { className: "text mono", textContent: each.arguments }));
 
 function turn(each) {
@@ -60,9 +62,9 @@ export function decoded(found, again) {
     found.world ? reply("What the world said", found, found.world) : "");
 }
 
-export async function showExchange(of, at, total, move, closed, turns) {
+export async function showExchange(of, at, total, move, closed, fork, turns) {
   const found = await api("exchange", { of, at, turns });
   const button = (text, to) => make("button", { type: "button", className: "button", textContent: text, disabled: to < 0 || to >= total, onclick: () => move(to) });
-  panel(found.site, [`exchange ${at + 1} of ${total} · at ${ms(found.t_ms)} · took ${ms(found.duration_ms)}`], [button("Previous", at - 1), button("Next", at + 1)],
-    decoded(found, (more) => showExchange(of, at, total, move, closed, more)), closed);
+  panel(found.site, [`exchange ${at + 1} of ${total} · at ${ms(found.t_ms)} · took ${ms(found.duration_ms)}`], [button("Previous", at - 1), button("Next", at + 1), fork && FORKED.includes(found.kind) ? make("button", { type: "button", className: "button", textContent: "Fork here", onclick: fork }) : ""],
+    decoded(found, (more) => showExchange(of, at, total, move, closed, fork, more)), closed);
 }

@@ -45,3 +45,18 @@ export function heatmap(grid, open) {
       make("label", { className: "only" }, only, " only scenarios with something to see")),
     make("div", { className: "scroll", role: "group", ariaLabel: "Heat map, scrolls", tabIndex: 0 }, table));
 }
+
+/** What a search tried: calls by kinds of fault. A square opens a run in which that fault fired. */
+export function coverageMap(tried, open) {
+  const square = (row, found, mode) => {
+    if (!found) return make("td", { className: "untried" });
+    const mark = found.broke ? "fail" : "pass";
+    return make("td", null, make("button", { type: "button", className: mark, "data-invariant": mode, onclick: () => open(found.run),
+      ariaLabel: `${row.site} ${mode}: ${found.broke} of ${found.runs} runs broke a rule · ${SYMBOL[mark]} ${found.broke}/${found.runs}` },
+    make("span", { textContent: SYMBOL[mark] }), ` ${found.broke}/${found.runs}`));
+  };
+  return make("div", { className: "scroll tried", role: "group", ariaLabel: "What was tried, scrolls", tabIndex: 0 }, make("table", null,
+    make("caption", { textContent: `Runs that broke a rule, of the runs in which this fault fired at this call, alone or among others. Empty: not tried.${tried.beyond ? ` ${tried.beyond} later runs are not counted.` : ""}` }),
+    make("thead", null, make("tr", null, make("th", { scope: "col", textContent: "Call" }), ...tried.modes.map((mode) => make("th", { scope: "col" }, make("span", { className: "name", textContent: mode }))))),
+    make("tbody", null, ...tried.rows.map((row) => make("tr", null, make("th", { scope: "row" }, make("span", { className: "mono", textContent: row.site })), ...row.squares.map((found, n) => square(row, found, tried.modes[n])))))));
+}

@@ -4,14 +4,15 @@ import { diff } from "./diff.js";
 import { home, tapes } from "./home.js";
 import { report } from "./report.js";
 import { run, tape } from "./run.js";
+import { work } from "./work.js";
 
-const PAGES = { "/": home, "/report": report, "/run": run, "/tapes": tapes, "/tape": tape, "/diff": diff };
+const PAGES = { "/": home, "/report": report, "/run": run, "/tapes": tapes, "/tape": tape, "/diff": diff, "/work": work };
 const page = document.getElementById("page");
 let shown = null;
 
 async function show() {
   const query = new URLSearchParams(location.search);
-  const here = location.pathname + "?" + [...query].filter(([name]) => !["scenario", "invariant", "exchange", "pair"].includes(name)).join("&");
+  const here = location.pathname + "?" + [...query].filter(([name]) => !["scenario", "invariant", "exchange", "pair", "fork", "shrink"].includes(name)).join("&");
   if (shown && shown.here === here && shown.follow) return shown.follow(query); // only the panel changes
   if (shown && shown.leave) shown.leave();
   shut();
@@ -57,7 +58,8 @@ document.addEventListener("click", (event) => {
 });
 
 const query = new URLSearchParams(location.search);
-if (query.has("token")) { // it is in the cookie now, and need not stay where a screen shows it
+if (query.has("token")) { // a cookie stands for it now, and it need not stay where a screen shows it
+  localStorage.setItem("token", query.get("token")); // which only pages of this host and port can read
   query.delete("token");
   history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : ""));
 }

@@ -1,7 +1,7 @@
 // One report: verdict, scores, heat map, all runs; a cell's runs in the panel.
 import { SYMBOL, address, api, chip, command, count, link, make, ms, pairs, panel, quiet, say, section, shut, verdict, when } from "./dom.js";
 import { blameCurve } from "./chart.js";
-import { heatmap } from "./heatmap.js";
+import { coverageMap, heatmap } from "./heatmap.js";
 import { list } from "./list.js";
 import { go } from "./main.js";
 
@@ -38,6 +38,7 @@ function extras(found) {
   }
   if (found.findings.length || found.coverage) {
     made.push(section("Exploration", found.coverage ? pairs(Object.entries(found.coverage)) : "",
+      found.tried && found.tried.rows.length ? coverageMap(found.tried, (run) => go(address("/run", { report: found.id, run }))) : "",
       make("ul", { className: "plain" }, ...found.findings.map((each) => make("li", null, chip("fail", each.invariant), " ", make("span", { className: "mono", textContent: each.schedule.join(" + ") }), " ",
         each.run ? link(address("/run", { report: found.id, run: each.run }), each.run) : "", each.reproduce ? command(each.reproduce) : "")))));
   }
@@ -103,6 +104,7 @@ async function showCell(id, query, closed) {
   const put = (found) => {
     lines.append(...found.items.map((item) => make("li", null, item.run ? runLine(id, item.run, item) : verdict(item.verdict),
       item.reason ? make("p", { className: "reason", textContent: item.reason }) : "",
+      item.verdict === "fail" && item.run && !found.refused ? make("p", { className: "saves" }, link(address("/run", { report: id, run: item.run.id, shrink: 1 }), "Shrink this failure")) : "",
       item.also ? make("p", { className: "also", textContent: "≡ The same prompt also fails without chaos, so chaos is not the cause." }) : "")));
     more.hidden = lines.childElementCount >= found.total;
     more.textContent = `Show more: ${found.total - lines.childElementCount} left`;

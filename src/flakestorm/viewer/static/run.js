@@ -3,6 +3,7 @@ import { address, api, block, chip, command, count, link, make, ms, pairs, quiet
 import { showExchange } from "./exchange.js";
 import { list } from "./list.js";
 import { go } from "./main.js";
+import { forkForm, shrinkForm } from "./start.js";
 
 export function exchangeLine(row, end, open) {
   const bar = make("i", { className: row.faults.length ? "hit" : "" });
@@ -17,7 +18,7 @@ export function exchangeLine(row, end, open) {
 }
 
 async function timeline(of, base) {
-  const about = await api("tape", { of });
+  const [about, { refused }] = await Promise.all([api("tape", { of }), api("startable", { of })]);
   const end = Math.max(1, about.end_ms);
   const open = (at) => go(address(base.page, { ...base.values, exchange: at }));
   const rows = list({
@@ -30,10 +31,13 @@ async function timeline(of, base) {
   const closed = () => { if (new URLSearchParams(location.search).has("exchange")) go(address(base.page, base.values)); };
   const follow = (query) => {
     if (!query.has("exchange")) return shut();
-    rows.show(Number(query.get("exchange")));
-    return showExchange(of, Number(query.get("exchange")), about.exchanges, open, closed);
+    const at = Number(query.get("exchange"));
+    rows.show(at);
+    if (query.has("fork")) return forkForm(of, at, () => open(at), closed);
+    return showExchange(of, at, about.exchanges, open, closed, refused ? null : () => go(address(base.page, { ...base.values, exchange: at, fork: 1 })));
   };
-  return { about, box, ready: () => rows.fill(), follow };
+  const offer = refused ? quiet(`Nothing can be forked from here: ${refused}`) : about.exchanges ? quiet("To change one thing and see what follows, open an exchange and choose “Fork here”.") : "";
+  return { about, box: (box.append(offer), box), refused, ready: () => rows.fill(), follow };
 }
 
 function compareWith(of) {
@@ -73,11 +77,15 @@ export async function run(query) {
         pairs([["Latency", ms(found.latency_ms)], ["Faults planned", found.planned], ["Fired", firings(found.faults.fired) || "none"], ["Masked", firings(found.faults.masked)], ["Impossible", firings(found.faults.impossible)], ["Idle", firings(found.faults.idle)],
           ["Calls", calls || "none"], ["Tools seen", found.seen.join(", ")], ["Tokens", found.tokens], ["Cost", found.cost === null ? "" : `$${found.cost.toFixed(4)}`], ["Remarks", found.remarks.join("; ")]]),
         found.reproduce ? make("div", null, make("h2", { className: "lesser", textContent: "Reproduce" }), command(found.reproduce)) : "", line ? compareWith(of) : "",
+        found.verdict === "fail" && !found.refused ? make("p", { className: "saves" }, make("button", { type: "button", className: "button", textContent: "Shrink this failure", onclick: () => go(address("/run", { report, run: id, shrink: 1 })) })) : "",
         line && found.other ? make("p", { className: "saves" }, link(address("/diff", { left: `${report}/${[id, found.other].sort()[0]}`, right: `${report}/${[id, found.other].sort()[1]}` }), "Side by side with the other version")) : ""),
       line ? line.box : section("Timeline", quiet("No tape of this run was kept.")),
     ].filter(Boolean),
     ready: line ? line.ready : null,
-    follow: line ? line.follow : null,
+    follow: (query) => {
+      if (query.has("shrink")) return shrinkForm(of, () => { if (new URLSearchParams(location.search).has("shrink")) go(address("/run", { report, run: id })); });
+      return line ? line.follow(query) : shut();
+    },
   };
 }
 
