@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import hashlib
 import logging
 import math
 import socket
@@ -24,6 +25,7 @@ from functools import partial
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from flakestorm.boundary.callers import foreign
 from flakestorm.boundary.delivery import CLOSED, Delivery, error_reply, reset
 from flakestorm.boundary.door import Doors
 from flakestorm.boundary.inside import Inside, spoken
@@ -166,12 +168,12 @@ class Gateway:
             token: one that the agent has already; a fresh one by default.
         """
         passage = Passage(token or entropy_token())
-        self._passages[passage.token] = passage
+        self._passages[_key(passage.token)] = passage
         return passage
 
     def dismiss(self, passage: Passage) -> None:
         """Its token is no longer served."""
-        self._passages.pop(passage.token, None)
+        self._passages.pop(_key(passage.token), None)
 
     @property
     def passages(self) -> int:
@@ -195,6 +197,8 @@ class Gateway:
             else:
                 route = locate(request.method, target, request.headers.get("Proxy-Authorization"), self._own)
             passage = self._passage(route)
+            if route.way in ("base", "mcp"):
+                _demand_local(request)
             if route.way == "tunnel":
                 if self.interception is not None and not route.own:
                     return await self._look_inside(request, route, passage, self.interception)
@@ -209,7 +213,7 @@ class Gateway:
     def _passage(self, route: Route) -> Passage:
         if route.own:
             return Passage("")
-        passage = self._passages.get(route.token)
+        passage = self._passages.get(_key(route.token))
         if passage is None:
             raise Lost(403, "unknown run token; the run it was made for has ended, or the URL was cut short")
         if route.way == "base" and route.provider not in passage.upstreams:
@@ -372,6 +376,17 @@ class Gateway:
             del self._inside[handler]
             inside.close()
             request.protocol.connection_lost(None)  # nobody else will tell it: the connection is not its own any more
+
+
+def _demand_local(request: web.BaseRequest) -> None:
+    why = foreign(request.headers.get("Host", ""), request.headers.get("Origin"))
+    if why:
+        raise Lost(403, why)
+
+
+def _key(token: str) -> bytes:
+    """Passages are found by a hash of their tokens, so how long a search takes says nothing of how near a guess was."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 async def _say(pipeline: Interceptor, call: Call, trouble: str) -> None:
