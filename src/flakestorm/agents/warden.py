@@ -9,6 +9,7 @@ a millisecond, once.
 from __future__ import annotations
 
 import atexit
+import os
 import subprocess
 import threading
 from contextlib import suppress
@@ -64,6 +65,7 @@ def _start() -> subprocess.Popen[bytes] | None:
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for flakestorm, not for its warden
             cwd="/",
+            env={name: os.environ[name] for name in ("PATH", "FLAKESTORM_RUN") if name in os.environ},  # no secret
         )
     except OSError:  # a system without a shell: the other nets have to do
         return None
