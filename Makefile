@@ -9,7 +9,7 @@ JOBS   ?= 2
 FRAMEWORKS := .venv-frameworks
 FOREIGN := tests/foreign/node_modules
 
-.PHONY: demo test frameworks foreign pythons check bench format clean browser
+.PHONY: demo test frameworks foreign pythons check bench fuzz format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -69,6 +69,11 @@ check: $(STAMP)           ## ruff, mypy --strict, import-linter, the mirror rule
 
 bench: $(STAMP)           ## every figure the documentation quotes
 	$(BIN)/python -m bench
+
+FUZZ_S ?= 300
+fuzz: $(STAMP)            ## every fuzz target, FUZZ_S seconds each
+	$(BIN)/python -m pip install --quiet --group fuzz
+	@for target in $$($(BIN)/python -m fuzz); do $(BIN)/python -m fuzz $$target --seconds $(FUZZ_S) || exit 1; done
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -9,11 +9,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import os
-import resource
-import signal
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 from fuzz.targets import TARGETS, check_of
@@ -25,12 +22,15 @@ HANG_S = 10
 
 def main() -> None:
     said = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    said.add_argument("target", choices=TARGETS)
+    said.add_argument("target", choices=TARGETS, nargs="?", help="without it, the targets are listed")
     said.add_argument("--runs", type=int, default=1_000_000)
     said.add_argument("--seconds", type=int, default=0, help="end sooner, after so many seconds")
     said.add_argument("--corpus", type=Path, default=None)
     said.add_argument("--input", type=Path, default=None, help="run this file alone, without atheris")
     given = said.parse_args()
+    if given.target is None:
+        print(*TARGETS, sep="\n")
+        return
     if given.input is not None:
         check_of(given.target)(given.input.read_bytes())
         return
@@ -42,27 +42,20 @@ def main() -> None:
         check = check_of(given.target)
         for name in _used(given.target):
             importlib.import_module(name)
-    corpus = given.corpus or Path("/tmp/flakestorm-fuzz", given.target)
+    corpus = given.corpus or Path(tempfile.gettempdir(), "flakestorm-fuzz", given.target)
     corpus.mkdir(parents=True, exist_ok=True)
-    ran = 0
-    started = time.monotonic()
-
-    def each(data: bytes) -> None:
-        nonlocal ran
-        ran += 1
-        check(data)
-
-    def summary() -> None:
-        cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-        print(f"{given.target}: {ran} executions, {cpu:.0f} s CPU, {time.monotonic() - started:.0f} s", flush=True)
-
     seeds = HERE.parent / "tests" / "regressions" / given.target
     folders = [str(corpus), *([str(seeds)] if seeds.is_dir() else [])]
-    limits = [f"-runs={given.runs}", f"-timeout={HANG_S}", "-rss_limit_mb=2048", "-max_len=2048", "-print_final_stats=1"]
+    limits = [
+        f"-runs={given.runs}",
+        f"-timeout={HANG_S}",
+        "-rss_limit_mb=2048",
+        "-max_len=2048",
+        "-print_final_stats=1",
+    ]
     if given.seconds:
         limits.append(f"-max_total_time={given.seconds}")
-    atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={corpus.parent / given.target}-", *folders], each)
-    signal.signal(signal.SIGTERM, lambda *_: (summary(), os._exit(1)))
+    atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={corpus.parent / given.target}-", *folders], check)
     atheris.Fuzz()
 
 

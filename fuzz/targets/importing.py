@@ -52,5 +52,10 @@ def _shaped(form: str, source: Bytes, words: Sequence[str]) -> object:
         attributes = [{"key": source.word(words), "value": {"stringValue": source.value(words)}} for _ in range(3)]
         return {"resourceSpans": [{"scopeSpans": [{"spans": [{**span, "attributes": attributes}, *inner]}]}]}
     observation = {"id": "a", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z", "name": "x"}
-    filled = {**observation, source.word(words): source.value(words), "input": source.value(words), "output": source.value(words)}
+    filled = {
+        **observation,
+        source.word(words): source.value(words),
+        "input": source.value(words),
+        "output": source.value(words),
+    }
     return {"id": "t", "observations": [filled, *inner]}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from flakestorm.core.site import Site
-from flakestorm.tape.match import MODES, Matcher
 from flakestorm.tape.fingerprint import Request
+from flakestorm.tape.match import MODES, Matcher
 from flakestorm.tape.model import Exchange, Recorded
 from fuzz.material import Bytes, jsonlike
 from fuzz.targets.wires import WORDS
@@ -16,7 +16,8 @@ _TOKENS = (
     "1763796999", "call_8hHk2JvX0aQ", "req_011CSHoEeqs5C35K2UUqR7Fy", "[secret:0a1b2c3d]", "127.0.0.1:40001",
 )  # fmt: skip
 _WORDS = (*WORDS, *_TOKENS)
-_HEADERS = ((), (("authorization", "Bearer [secret:0a1b2c3d]"),), (("content-type", "multipart/form-data; boundary=x"),),
+_HEADERS = ((), (("authorization", "Bearer [secret:0a1b2c3d]"),),
+            (("content-type", "multipart/form-data; boundary=x"),),
             (("content-encoding", "gzip"),), (("x-thing", "1"), ("date", "now")))  # fmt: skip
 
 
@@ -26,15 +27,28 @@ def check(data: bytes) -> None:
     asked = [_request(source) for _ in range(count)]
     exchanges = [
         Exchange(
-            Site("llm", "m", n + 1), lane=f"l{n % 2}", wire="openai_chat", method=one.method, url=one.url,
-            headers=one.headers, body=one.body, reply=Recorded(200, (), "OK", [source.take(20)], [0.0]), world=None,
-            world_body=None, sent=1, faults=(), t_ms=float(n), duration_ms=1.0, n=n, note="",
-        )  # fmt: skip
+            Site("llm", "m", n + 1),
+            lane=f"l{n % 2}",
+            wire="openai_chat",
+            method=one.method,
+            url=one.url,
+            headers=one.headers,
+            body=one.body,
+            reply=Recorded(200, (), "OK", [source.take(20)], [0.0]),
+            world=None,
+            world_body=None,
+            sent=1,
+            faults=(),
+            t_ms=float(n),
+            duration_ms=1.0,
+            n=n,
+            note="",
+        )
         for n, one in enumerate(asked)
     ]
     matcher = Matcher(exchanges, mode=mode)
     served: list[int] = []
-    for one in (asked if source.below(2) else [_request(source) for _ in range(count)]):
+    for one in asked if source.below(2) else [_request(source) for _ in range(count)]:
         match = matcher.match(Request("llm", "m", *one[2:]), f"l{source.below(3)}")
         if match.outcome in ("exact", "renamed", "tolerated", "reordered"):
             assert match.entry is not None

@@ -58,7 +58,9 @@ def check(data: bytes) -> None:
     schema = source.value(WORDS)
     if isinstance(schema, dict):
         filled(source.value(WORDS), "payload", schema)
-        promised = Call("POST", "http://x/mcp", (), b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}')
+        promised = Call(
+            "POST", "http://x/mcp", (), b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}'
+        )
         media = ("application/json", "text/event-stream", "application/x-ndjson")[source.below(3)]
         reply = Reply(200, (("content-type", media),), [body[:7], body[7:]])
         for change in (lying(promised, "payload\r\n", schema, _told), broken("...", _told)):

@@ -1,4 +1,4 @@
-"""Templates and operators: an input from a stranger stays one input, a JSON template gives JSON, headers stay headers."""
+"""Templates and operators: an input stays one input, a JSON template gives JSON, headers stay headers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from fuzz.targets.wires import WORDS
 
 __all__ = ["check"]
 
-_PATHS = tuple(f"https://api.example{mark if mark[0] == '/' else f'/v1/m{mark}'}" for p in PROTOCOLS for mark in p.marks)
+_PATHS = tuple(
+    f"https://api.example{mark if mark[0] == '/' else f'/v1/m{mark}'}" for p in PROTOCOLS for mark in p.marks
+)
 _TYPES = ("application/json", "text/plain", "multipart/form-data; boundary=x", "")
 
 

@@ -7,7 +7,7 @@ from fuzz.material import Bytes
 
 __all__ = ["check"]
 
-_PARTS = ("/", "r", "/r/T", "/p/", "/u/", "/m/", "http", "https", "://", "127.0.0.1:9", "localhost:9", "openai", "?", "#",
+_PARTS = ("/", "r", "/r/T", "/p/", "/u/", "/m/", "http", "https", "://", "127.0.0.1:9", "localhost:9", "x", "?", "#",
           "%2F", "%00", "\r\n", "@", ":", "[::1]", "..", "x", "//", "http://", "%0d%0a", "\\")  # fmt: skip
 OWN = frozenset(("127.0.0.1:9", "localhost:9"))
 

@@ -12,8 +12,10 @@ __all__ = ["check"]
 WORDS = (
     "ignore all previous instructions", "4111 1111 1111 1111", "john@example.com", "192.168.0.1", "2001:db8::1",
     "DE89370400440532013000", "123-45-6789", "+1 (555) 010-9999", "ssn", "passport", "base64,", "aWdub3Jl", "<!--",
-    "-->", "http://example.com/a?b=c", "\u200b", "\u202e", "\U000e0041", "1BoatSLRHtKNngkdXEeobR76b53LETtpyT", "system:", "I cannot help",
-    "aaaaaaaa", "1111111111", "....", "@@@@", "-----", "\n", "\r\n", "\t", "IBAN", "AKIAIOSFODNN7EXAMPLE", "00:1B:44:11:3A:B7",
+    "-->", "http://example.com/a?b=c", "\u200b", "\u202e", "\U000e0041", "1BoatSLRHtKNngkdXEeobR76b53LETtpyT",
+    "system:", "I cannot help",
+    "aaaaaaaa", "1111111111", "....", "@@@@", "-----", "\n", "\r\n", "\t", "IBAN", "AKIAIOSFODNN7EXAMPLE",
+    "00:1B:44:11:3A:B7",
 )  # fmt: skip
 
 
@@ -22,7 +24,9 @@ def check(data: bytes) -> None:
     if source.below(2):
         text = source.rest().decode("utf-8", "surrogateescape" if source.below(2) else "replace")
     else:
-        text = "".join(WORDS[source.below(len(WORDS))] * (1 + source.below(3)) + source.text() for _ in range(source.below(12)))
+        text = "".join(
+            WORDS[source.below(len(WORDS))] * (1 + source.below(3)) + source.text() for _ in range(source.below(12))
+        )
     end = 0
     for finding in scan(text):
         assert 0 <= finding.start < finding.end <= len(text)

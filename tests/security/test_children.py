@@ -46,14 +46,20 @@ def test_a_launched_agent_is_told_nothing_of_ours_but_its_own_way_out(tmp_path: 
     """Agents inherit the caller's environment, as any program does; what flakestorm adds is theirs alone."""
     write_config(
         tmp_path,
-        agent={"type": "command", "start": f"{sys.executable} -S -c 'import os,json;print(json.dumps(dict(os.environ)))'"},
+        agent={
+            "type": "command",
+            "start": f"{sys.executable} -S -c 'import os,json;print(json.dumps(dict(os.environ)))'",
+        },
         contract={
             "name": "c",
             "invariants": [{"id": "answers", "type": "output_not_empty"}],
             "chaos_matrix": [{"name": "one"}, {"name": "two"}],
         },
     )
-    env = {"FLAKESTORM_SIGNING_KEY": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=", "FLAKESTORM_RUN": "of-somebody-else-entirely"}
+    env = {
+        "FLAKESTORM_SIGNING_KEY": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=",
+        "FLAKESTORM_RUN": "of-somebody-else-entirely",
+    }
     done = flakestorm(tmp_path, "contract", "run", env=env, report=True)
     assert done.report is not None, done.err
     seen = [json.loads(run["output"]) for run in done.report["runs"]]

@@ -70,7 +70,9 @@ async def test_it_listens_on_loopback_only(gate: Held) -> None:
     assert mine == [f"0100007F:{gate.gateway.port:04X}"]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "[::1].evil.example"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "[::1].evil.example"]
+)
 async def test_a_name_that_was_made_to_resolve_here_is_refused(gate: Held, up: Upstream, host: str) -> None:
     answer = await said(gate, get(path(gate, "/ok"), f"Host: {host.format(port=gate.gateway.port)}"))
     assert answer.startswith(b"HTTP/1.1 403 ")
@@ -84,7 +86,9 @@ async def test_a_page_of_somebody_else_is_refused_even_with_the_token(gate: Held
     assert up.count() == 0
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost", "[::1]:9", "host.docker.internal:{port}", "gateway:80"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:{port}", "localhost", "[::1]:9", "host.docker.internal:{port}", "gateway:80"]
+)
 async def test_names_of_this_machine_and_its_network_are_let_in(gate: Held, host: str) -> None:
     named = host.format(port=gate.gateway.port)
     answer = await said(gate, get(path(gate, "/ok"), f"Host: {named}", "Origin: http://localhost:3000"))
@@ -97,14 +101,18 @@ async def test_without_the_token_nothing_is_forwarded(gate: Held, up: Upstream) 
         for target in (f"/r/{wrong}/p/openai/ok", f"/r/{wrong}/u/http/127.0.0.1%3A{up.port}/ok"):
             assert (await said(gate, get(target, "Host: localhost"))).startswith((b"HTTP/1.1 403", b"HTTP/1.1 404"))
     assert (await said(gate, get(f"{up.url}/ok", "Host: localhost"))).startswith(b"HTTP/1.1 407 ")
-    assert (await said(gate, b"CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).startswith(b"HTTP/1.1 407 ")
+    assert (await said(gate, b"CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).startswith(
+        b"HTTP/1.1 407 "
+    )
     assert up.count() == 0
 
 
 async def test_a_head_that_never_ends_is_given_up(up: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flakestorm.boundary.gateway.Doors", partial(Doors, head_s=0.05))
     async with held(OPENAI_BASE_URL=up.url) as gate:
-        assert await said(gate, b"") == b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        assert (
+            await said(gate, b"") == b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
         assert (await said(gate, b"GET / HTTP/1.1\r\nX-Slow: ")).startswith(b"HTTP/1.1 408 ")
         assert (await said(gate, get(path(gate, "/ok"), "Host: localhost"))).endswith(b"fine")
 
@@ -128,7 +136,9 @@ async def test_impossible_chunk_sizes_harm_nobody(gate: Held, up: Upstream, size
     assert (await said(gate, get(path(gate, "/ok"), "Host: localhost"))).endswith(b"fine")
 
 
-@pytest.mark.parametrize("framing", ["Content-Length: 3\r\nContent-Length: 4", "Content-Length: 3\r\nTransfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "framing", ["Content-Length: 3\r\nContent-Length: 4", "Content-Length: 3\r\nTransfer-Encoding: chunked"]
+)
 async def test_a_request_is_not_smuggled_behind_another(gate: Held, up: Upstream, framing: str) -> None:
     head = get(path(gate, "/ok"), "Host: localhost", framing).replace(b"GET", b"POST")
     answer = await said(gate, head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -157,7 +167,9 @@ def test_of_a_reply_that_never_ends_only_the_beginning_is_kept(tmp_path: Path) -
     recorder = Recorder(tape, clock=lambda: 0.0, ledger=Ledger(), header={})
     chunk = b"x" * (1 << 20)
     crossing = chain(classify(tools=(), sites=Sites()), recorder.outer, recorder.inner)
-    reply = drive(crossing(Call("GET", "http://h.example/")), lambda _: Reply(200, (), (chunk for _ in range(80))), _no_time)
+    reply = drive(
+        crossing(Call("GET", "http://h.example/")), lambda _: Reply(200, (), (chunk for _ in range(80))), _no_time
+    )
     assert sum(map(len, pump(reply, _no_time))) == 80 << 20
     recorder.close()
     (exchange,) = Tape.open(tape)

@@ -1,4 +1,4 @@
-"""The store where the disk is full, may not be written to, or has many writers: an error in words, and still a report."""
+"""The store where the disk is full or may not be written to, or has many writers: an error in words, and a report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def small_disk(project: Path) -> Iterator[Path]:
     """The project's store lies on a file system of its own, of 1 MB."""
     place = project / ".flakestorm"
     place.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False).returncode:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False).returncode
+    ):
         pytest.skip("a small file system can be mounted by root only")
     try:
         yield place
@@ -63,7 +66,7 @@ def test_a_limit_on_the_size_of_files_is_told_in_words(project: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (512 * 1024, 512 * 1024))
 
     done = subprocess.run(
-        [str(FLAKESTORM), "contract", "run", "--format", "terminal"], cwd=project, env=clean_env(), preexec_fn=limited,  # noqa: PLW1509
+        [str(FLAKESTORM), "contract", "run", "--format", "terminal"], cwd=project, env=clean_env(), preexec_fn=limited,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 2
@@ -79,7 +82,9 @@ def test_where_nothing_may_be_written_the_report_still_comes(project: Path) -> N
     assert "100" in done.out
 
 
-def test_a_read_only_project_is_told_of_and_gets_its_report_elsewhere(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_read_only_project_is_told_of_and_gets_its_report_elsewhere(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "report.json"
     if os.geteuid() != 0 or subprocess.run(["mount", "--bind", project, project], check=False).returncode:
         pytest.skip("a folder can be made read-only for root by a mount only")

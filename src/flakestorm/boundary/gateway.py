@@ -79,7 +79,7 @@ class Gateway:
 
     def __init__(self, *, interception: Interception | None = None) -> None:
         self.interception = interception
-        self._passages: dict[str, Passage] = {}
+        self._passages: dict[bytes, Passage] = {}  # by `_key` of their tokens
         self._runner: web.ServerRunner | None = None
         self._listener: socket.socket | None = None
         self._site: web.SockSite | None = None

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from flakestorm.config.model import ContextAttack
 from flakestorm.core.call import Call, Chunks, Transducer, header, without_headers
-from flakestorm.core.stream import gather, passed
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Canary
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import gather, passed
 from flakestorm.faults.base import Change, Scene, context_attacks, inward, result_attacks
 from flakestorm.faults.canary import instruction
 from flakestorm.wire.encoding import decoded

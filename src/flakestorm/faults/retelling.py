@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flakestorm.core.call import Call, Chunks, Reply, header, without_headers
-from flakestorm.core.stream import GATHERED_BYTES, gather, passed
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import GATHERED_BYTES, gather, passed
 from flakestorm.faults.base import Change, Scene, inward
 from flakestorm.faults.lies import anything
 from flakestorm.wire.encoding import decoded

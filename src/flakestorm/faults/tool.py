@@ -16,8 +16,8 @@ import orjson
 
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import PULL, Call, Chunks, Headers, Sleep, Transducer, header, without_headers
-from flakestorm.core.stream import gather
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import gather
 from flakestorm.faults.answers import failure, failure_words, phrase
 from flakestorm.faults.base import Scene, inward, tool_faults
 from flakestorm.wire.encoding import decoded

@@ -8,7 +8,17 @@ LOCAL = [
     "127.0.0.1", "127.0.0.1:8080", "localhost", "LOCALHOST:1", "[::1]", "[::1]:80", "10.0.0.3:80", "app.localhost",
     "host.docker.internal:9", "printer.local", "gateway", "localhost.", "",
 ]  # fmt: skip
-FOREIGN = ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil.example", "evil.internal.example", "x@evil.example", "1.2.3", "é", "[::1].evil.example", "[evil]"]
+FOREIGN = [
+    "evil.example",
+    "127.0.0.1.evil.example:80",
+    "localhost.evil.example",
+    "evil.internal.example",
+    "x@evil.example",
+    "1.2.3",
+    "é",
+    "[::1].evil.example",
+    "[evil]",
+]
 
 
 @pytest.mark.parametrize("host", LOCAL)

@@ -7,7 +7,9 @@ import pytest
 from flakestorm.core.volume import holds_more
 
 
-@pytest.mark.parametrize("document", [[0] * 50, [[]] * 50, {str(n): n for n in range(50)}, ["x"] * 50, [[[[]] * 10] * 9]])
+@pytest.mark.parametrize(
+    "document", [[0] * 50, [[]] * 50, {str(n): n for n in range(50)}, ["x"] * 50, [[[[]] * 10] * 9]]
+)
 def test_values_are_counted_whatever_they_are(document: object) -> None:
     data = json.dumps(document, separators=(",", ":")).encode()
     assert holds_more(data, 20)
