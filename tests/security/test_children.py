@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from e2e_support import FLAKESTORM, clean_env, flakestorm, wait_until, write_config
 from interrupting import interrupted
 
@@ -20,6 +22,50 @@ def test_interrupted_runs_leave_nobody_behind_and_lose_nothing_that_was_saved(tm
     tally = interrupted(tmp_path, RUNS, seed=7, longest_s=3.0)
     assert tally.runs + tally.finished == RUNS
     assert (tally.orphans, tally.lost, tally.broken) == (0, 0, 0)
+
+
+STUBBORN = """
+import http.server, json, pathlib, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: pathlib.Path("told").touch())
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_POST(self):
+        body = json.dumps({"output": "fine"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_while_agents_are_being_stopped_costs_no_report(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "agent.py").write_text(STUBBORN)
+    write_config(
+        tmp_path,
+        agent={
+            "type": "http",
+            "start": [sys.executable, "-S", "agent.py", "{port}"],
+            "endpoint": "http://127.0.0.1:{port}/",
+            "ready": "{port}",
+        },
+        contract={
+            "name": "c",
+            "invariants": [{"id": "answers", "type": "output_not_empty"}],
+            "chaos_matrix": [{"name": "plain"}],
+        },
+    )
+    with subprocess.Popen(
+        [str(FLAKESTORM), "contract", "run", "--format", "json", "-o", "report.json"],
+        cwd=tmp_path, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        wait_until((tmp_path / "told").exists)
+        running.send_signal(how)
+        _, err = running.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert running.returncode == 0, err
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"] == "pass"
 
 
 def test_a_recorded_command_ends_with_a_recorder_that_was_killed(tmp_path: Path) -> None:
