@@ -94,6 +94,8 @@ async def launch(argv: Sequence[str], *, cwd: Path, line: Crossing, stdin: bytes
 
 async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, quiet: bool) -> Ran:
     terminal = stdin is None and _is_terminal()
+    if not terminal:
+        warden.watch(None, token_of(env))
     try:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - nothing else runs on this loop yet; it is what was asked for
             argv,
@@ -114,6 +116,7 @@ async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: by
         thread.start()
     if not terminal:
         warden.watch(process.pid, token_of(env))
+        warden.forget(None, token_of(env))
     with _forwarding(process, terminal) as signals:
         try:
             code = await asyncio.to_thread(process.wait)
