@@ -44,8 +44,8 @@ _shell: subprocess.Popen[bytes] | None = None
 
 
 def watch(group: int | None, token: str = "") -> None:
-    """This process group is to die with flakestorm, and so is who carries this token. Without a group, of a program that
-    is about to be started: it must not outlive a flakestorm that is killed before it knows the group."""
+    """This process group is to die with flakestorm, and so is who carries this token. Without a group, of a program
+    that is about to be started: it must not outlive a flakestorm that is killed before it knows the group."""
     global _shell
     with _lock:
         if _shell is None or _shell.poll() is not None:
