@@ -2,7 +2,7 @@
 
     python tests/support/interrupting.py 200 [SEED]
 
-does 200 of them and prints the figures that docs/explanation/security.md quotes; CI does a few.
+does 200 of them and prints figures such as docs/explanation/security.md quotes; CI does a few.
 """
 
 from __future__ import annotations
