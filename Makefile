@@ -10,7 +10,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 FRAMEWORKS := .venv-frameworks
 FOREIGN := tests/foreign/node_modules
 
-.PHONY: demo test frameworks foreign pythons check bench docs format clean browser
+.PHONY: demo test frameworks foreign pythons check bench docs fuzz format clean browser
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "flakestorm needs Python 3.11 or newer; none was found" >&2; exit 1; }
@@ -76,6 +76,11 @@ docs: $(STAMP)            ## the pages that are made from the code, and the site
 	$(BIN)/python scripts/picture.py
 	$(BIN)/python scripts/links.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir build/doctrees docs site
+
+FUZZ_S ?= 300
+fuzz: $(STAMP)            ## every fuzz target, FUZZ_S seconds each
+	$(BIN)/python -m pip install --quiet --group fuzz
+	@for target in $$($(BIN)/python -m fuzz); do $(BIN)/python -m fuzz $$target --seconds $(FUZZ_S) || exit 1; done
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

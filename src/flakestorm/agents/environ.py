@@ -1,4 +1,4 @@
-"""Variables in this process's own environment, for agents that live in it."""
+"""This process's environment: variables set in it for agents that live in it, and what programs inherit of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["in_environ"]
+__all__ = ["PRIVATE", "in_environ", "inherited"]
+
+PRIVATE = ("FLAKESTORM_SIGNING_KEY",)
+"""Variables that are for flakestorm alone: what is tested must not be able to sign what is said of it."""
+
+
+def inherited() -> dict[str, str]:
+    """What a launched program finds in its environment before anything is added: the caller's, but for `PRIVATE`."""
+    return {name: value for name, value in os.environ.items() if name not in PRIVATE}
 
 
 @contextmanager

@@ -8,12 +8,12 @@ begin: it may still be working on the old input, and what it then sends would la
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from flakestorm.agents.commandline import command_line
+from flakestorm.agents.environ import inherited
 from flakestorm.agents.mcp import servers
 from flakestorm.agents.process import Program
 from flakestorm.agents.ready import READY_LIMIT_S, address, free_port, listening, until_ready
@@ -171,7 +171,7 @@ def environment(agent: Agent, port: int | None) -> dict[str, str]:
     """The caller's environment and `agent.env`, PORT, by which many agents learn where to listen, and `agent.mcp`."""
     mine: Mapping[str, str] = {name: fill_port(value, port) for name, value in agent.env.items()}
     own = {} if port is None else {"PORT": str(port)}
-    return {**os.environ, **own, **servers(agent), **mine}
+    return {**inherited(), **own, **servers(agent), **mine}
 
 
 async def _demand_free(endpoint: str) -> None:

@@ -67,14 +67,18 @@ class Program:
         stdout: Capture | None = None,
     ) -> None:
         self.stdout, self.stderr = stdout or Capture(), Capture()
-        self._popen = _spawn(argv, cwd, env, stdin)
+        self._token = token_of(env)
+        warden.watch(None, self._token)
+        try:
+            self._popen = _spawn(argv, cwd, env, stdin)
+            warden.watch(self._popen.pid, self._token)
+        finally:
+            warden.forget(None, self._token)
         self._grace_until = 0.0
         self._gone = threading.Event()
         self._ended: Future[int] = Future()
         self._ended.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel the end itself
         _alive.add(self)
-        self._token = token_of(env)
-        warden.watch(self._popen.pid, self._token)
         drain = threading.Thread(target=self._drain, name=f"flakestorm-drain-{self.pid}", daemon=True)
         drain.start()
         threading.Thread(target=self._keep, args=(drain,), name=f"flakestorm-keep-{self.pid}", daemon=True).start()

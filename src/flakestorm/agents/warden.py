@@ -9,6 +9,7 @@ a millisecond, once.
 from __future__ import annotations
 
 import atexit
+import os
 import subprocess
 import threading
 from contextlib import suppress
@@ -25,13 +26,16 @@ while read -r change one; do
     esac
 done
 for one in $known; do kill -s KILL -- "-${one%%:*}"; done 2>/dev/null
-for one in $known; do
-    token=${one#*:}
-    [ -n "$token" ] || continue
-    for file in $(grep -lszxF "FLAKESTORM_RUN=$token" /proc/[0-9]*/environ); do
-        pid=${file#/proc/}
-        kill -s KILL "${pid%/environ}"
+for round in 1 2 3; do
+    for one in $known; do
+        token=${one#*:}
+        [ -n "$token" ] || continue
+        for file in $(grep -lszxF "FLAKESTORM_RUN=$token" /proc/[0-9]*/environ); do
+            pid=${file#/proc/}
+            kill -s KILL "${pid%/environ}"
+        done
     done
+    case $known in *[!\\ ]*) sleep 0.1 ;; *) break ;; esac
 done 2>/dev/null
 """
 
@@ -39,19 +43,20 @@ _lock = threading.Lock()
 _shell: subprocess.Popen[bytes] | None = None
 
 
-def watch(group: int, token: str = "") -> None:
-    """This process group is to die with flakestorm, and so is who carries this token."""
+def watch(group: int | None, token: str = "") -> None:
+    """This process group is to die with flakestorm, and so is who carries this token. Without a group, of a program
+    that is about to be started: it must not outlive a flakestorm that is killed before it knows the group."""
     global _shell
     with _lock:
         if _shell is None or _shell.poll() is not None:
             _shell = _start()
-        _tell(f"watch {group}:{token}\n")
+        _tell(f"watch {'' if group is None else group}:{token}\n")
 
 
-def forget(group: int, token: str = "") -> None:
-    """This process group is gone."""
+def forget(group: int | None, token: str = "") -> None:
+    """This process group is gone, or, without a group, known by now."""
     with _lock:
-        _tell(f"forget {group}:{token}\n")
+        _tell(f"forget {'' if group is None else group}:{token}\n")
 
 
 def _start() -> subprocess.Popen[bytes] | None:
@@ -64,6 +69,7 @@ def _start() -> subprocess.Popen[bytes] | None:
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for flakestorm, not for its warden
             cwd="/",
+            env={name: os.environ[name] for name in ("PATH", "FLAKESTORM_RUN") if name in os.environ},  # no secret
         )
     except OSError:  # a system without a shell: the other nets have to do
         return None

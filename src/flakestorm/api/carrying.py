@@ -10,7 +10,7 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -213,11 +213,14 @@ async def runner_of(
             redaction=redaction,
         )
     finally:
+        # A signal may come while agents are given time to end. They are then killed at once, and that is all it means:
+        # the runs are over, and worth their report.
+        with suppress(asyncio.CancelledError):
+            await agent.close()
         if adviser is not None:
             await adviser.close()
         for embedder in embedders.values():
             await embedder.close()
-        await agent.close()
         await hub.close()
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from shutil import which
 from typing import IO
 
+from flakestorm.agents import warden
+from flakestorm.agents.environ import inherited
 from flakestorm.agents.strays import end_strays, token_of
 from flakestorm.boundary.hub import Hub
 from flakestorm.boundary.session import Crossing
@@ -80,7 +82,7 @@ async def launch(argv: Sequence[str], *, cwd: Path, line: Crossing, stdin: bytes
     hub = Hub(draws=None if line.draws is None else line.draws.draws)
     try:
         channel = await hub.channel({})
-        env = {**os.environ, **channel.env}
+        env = {**inherited(), **channel.env}
         with channel.bind(line):
             ran = await _run(_argv(argv), cwd, env, stdin, quiet)
             await channel.settled(gone=True)
@@ -92,6 +94,8 @@ async def launch(argv: Sequence[str], *, cwd: Path, line: Crossing, stdin: bytes
 
 async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, quiet: bool) -> Ran:
     terminal = stdin is None and _is_terminal()
+    if not terminal:
+        warden.watch(None, token_of(env))
     try:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - nothing else runs on this loop yet; it is what was asked for
             argv,
@@ -110,6 +114,9 @@ async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: by
         threads.append(threading.Thread(target=_feed, args=(process.stdin, stdin, read, ended), daemon=True))
     for thread in threads:
         thread.start()
+    if not terminal:
+        warden.watch(process.pid, token_of(env))
+        warden.forget(None, token_of(env))
     with _forwarding(process, terminal) as signals:
         try:
             code = await asyncio.to_thread(process.wait)
@@ -120,6 +127,8 @@ async def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: by
         finally:
             ended.set()
             end_strays(token_of(env))
+            if not terminal:
+                warden.forget(process.pid, token_of(env))
     await asyncio.to_thread(threads[0].join, _LATE_S)
     code = code if code >= 0 else 128 - code
     output = bytes(written[:KEPT_BYTES]).decode("utf-8", "replace")

@@ -90,7 +90,9 @@ class Delivery:
         elif not modern:
             lines.append("Connection: keep-alive")
         head = "\r\n".join(lines)
-        if head.count("\n") >= len(lines) or head.count("\r") >= len(lines):  # a value tries to start a line of its own
+        if (
+            head.count("\n") >= len(lines) or head.count("\r") >= len(lines) or "\0" in head
+        ):  # a value tries to start a line of its own
             head = "\r\n".join(line.translate(_FORBIDDEN) for line in lines)
         return head.encode() + b"\r\n\r\n"
 

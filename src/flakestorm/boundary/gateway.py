@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import hashlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,7 @@ from functools import partial
 from aiohttp import hdrs, web
 from aiohttp.web_protocol import RequestHandler
 
+from flakestorm.boundary.callers import foreign
 from flakestorm.boundary.delivery import CLOSED, deliver, error_reply, relocated, reset
 from flakestorm.boundary.door import Doors
 from flakestorm.boundary.incoming import call_of, patience_of, peer_of
@@ -65,7 +67,7 @@ class Gateway:
 
     def __init__(self, *, interception: Interception | None = None) -> None:
         self.interception = interception
-        self._passages: dict[str, Passage] = {}
+        self._passages: dict[bytes, Passage] = {}  # by `_key` of their tokens
         self._runner: web.ServerRunner | None = None
         self._listener: socket.socket | None = None
         self._site: web.SockSite | None = None
@@ -154,12 +156,12 @@ class Gateway:
             token: one that the agent has already; a fresh one by default.
         """
         passage = Passage(token or entropy_token())
-        self._passages[passage.token] = passage
+        self._passages[_key(passage.token)] = passage
         return passage
 
     def dismiss(self, passage: Passage) -> None:
         """Its token is no longer served."""
-        self._passages.pop(passage.token, None)
+        self._passages.pop(_key(passage.token), None)
 
     @property
     def passages(self) -> int:
@@ -183,6 +185,8 @@ class Gateway:
             else:
                 route = locate(request.method, target, request.headers.get(hdrs.PROXY_AUTHORIZATION), self._own)
             passage = self._passage(route)
+            if route.way in ("base", "mcp"):
+                _demand_local(request)
             if route.way == "tunnel":
                 if self.interception is not None and not route.own:
                     return await self._look_inside(request, route, passage, self.interception)
@@ -197,7 +201,7 @@ class Gateway:
     def _passage(self, route: Route) -> Passage:
         if route.own:
             return Passage("")
-        passage = self._passages.get(route.token)
+        passage = self._passages.get(_key(route.token))
         if passage is None:
             raise Lost(403, "unknown run token; the run it was made for has ended, or the URL was cut short")
         if route.way == "base" and route.provider not in passage.upstreams:
@@ -338,6 +342,17 @@ class Gateway:
             del self._inside[handler]
             inside.close()
             request.protocol.connection_lost(None)  # nobody else will tell it: the connection is not its own any more
+
+
+def _demand_local(request: web.BaseRequest) -> None:
+    why = foreign(request.headers.get("Host", ""), request.headers.get("Origin"))
+    if why:
+        raise Lost(403, why)
+
+
+def _key(token: str) -> bytes:
+    """Passages are found by a hash of their tokens, so how long a search takes says nothing of how near a guess was."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 async def _say(pipeline: Interceptor, call: Call, trouble: str) -> None:

@@ -23,6 +23,7 @@ __all__ = ["MAX_BYTES", "Mapping", "Node", "Scalar", "Sequence", "parse", "unfol
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
+_MOST_BITS = 1024
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {_TAG + kind for kind in ("null", "bool", "int", "float", "str", "timestamp", "value")}
@@ -74,6 +75,13 @@ def parse(text: str, *, file: str | None = None) -> Node:
             names file and line.
     """
     return _Builder(text, file).document()
+
+
+def _bounded(number: int) -> int:
+    """The number, if it is one that can be written again: Python spells no integer of more than 4,300 digits."""
+    if number.bit_length() > _MOST_BITS:
+        raise ValueError(f"a number of more than {_MOST_BITS} bits")
+    return number
 
 
 def unfold(node: Node) -> Any:
@@ -159,7 +167,7 @@ class _Builder:
         if kind == "bool":
             return bool(self._constructor.construct_yaml_bool(node))
         if kind == "int":
-            return int(self._constructor.construct_yaml_int(node))
+            return _bounded(int(self._constructor.construct_yaml_int(node)))
         if kind == "float":
             return float(self._constructor.construct_yaml_float(node))
         return raw

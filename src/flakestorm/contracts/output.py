@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
 from typing import NoReturn
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, built_in
 from flakestorm.contracts.evidence import brief, plain, quote, quote_around
+from flakestorm.contracts.searching import TooLong, compiled, search
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.errors import Misuse
 
@@ -24,16 +24,6 @@ SEARCH_CHARS = 1_000_000
 
 REGEX_FLAGS = re.DOTALL
 EXCLUDES_FLAGS = re.DOTALL | re.IGNORECASE
-
-
-@lru_cache(maxsize=512)
-def compiled(pattern: str, flags: int) -> re.Pattern[str]:
-    """The pattern, compiled once.
-
-    Raises:
-        re.error: it is not a regular expression.
-    """
-    return re.compile(pattern, flags)
 
 
 def vet_patterns(spec: Invariant) -> None:
@@ -78,19 +68,29 @@ def contains_any(spec: Invariant, run: RunView) -> Verdict:
 def regex(spec: Invariant, run: RunView) -> Verdict:
     """`pattern` matches somewhere in the output."""
     pattern = spec.pattern or ""
-    found = compiled(pattern, REGEX_FLAGS).search(run.output[:SEARCH_CHARS])
+    try:
+        found = search(pattern, REGEX_FLAGS, run.output[:SEARCH_CHARS])
+    except TooLong as error:
+        return inconclusive(f"{plain(pattern)}: {error}")
     if found is None:
         return absent(run, failed(f"no match for {plain(pattern)} in {quote(run.output)}"))
-    return passed(f"{plain(pattern)} matches {quote_around(run.output, *found.span())}")
+    return passed(f"{plain(pattern)} matches {quote_around(run.output, *found)}")
 
 
 @built_in("excludes_pattern", "forbids", needs=("patterns",), vet=vet_patterns)
 def excludes_pattern(spec: Invariant, run: RunView) -> Verdict:
     """None of `patterns` (regular expressions) matches anywhere in the output, in any case."""
-    text = run.output[:SEARCH_CHARS]
+    text, given_up = run.output[:SEARCH_CHARS], ""
     for pattern in spec.patterns or ():
-        if found := compiled(pattern, EXCLUDES_FLAGS).search(text):
-            return failed(f"{plain(pattern)} matches {quote_around(run.output, *found.span())}")
+        try:
+            found = search(pattern, EXCLUDES_FLAGS, text)
+        except TooLong as error:
+            given_up = given_up or f"{plain(pattern)}: {error}"
+            continue
+        if found is not None:
+            return failed(f"{plain(pattern)} matches {quote_around(run.output, *found)}")
+    if given_up:
+        return inconclusive(given_up)
     return absent(run, passed(f"no match for {', '.join(plain(p, 40) for p in (spec.patterns or ())[:8])}"))
 
 

@@ -16,7 +16,8 @@ from flakestorm.contracts.base import RunView, built_in
 from flakestorm.contracts.calls import ToolCall, calls_of, sites, tools_seen
 from flakestorm.contracts.evidence import plain, quote, quote_around
 from flakestorm.contracts.failures import BREAKS, ENGLISH, admission, call_failed
-from flakestorm.contracts.output import EXCLUDES_FLAGS, REGEX_FLAGS, SEARCH_CHARS, compiled, vet_patterns
+from flakestorm.contracts.output import EXCLUDES_FLAGS, REGEX_FLAGS, SEARCH_CHARS, vet_patterns
+from flakestorm.contracts.searching import search
 from flakestorm.core.ledger import Firing
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 
@@ -46,11 +47,12 @@ def acknowledges_failure(spec: Invariant, run: RunView) -> Verdict:
     output = run.output[:SEARCH_CHARS]
     what = f"{', '.join(plain(call.tool, 60) for call in broken)} failed ({sites(broken)}: {quote(broken[0].text, 60)})"
     if spec.patterns:
-        found = next(filter(None, (compiled(p, EXCLUDES_FLAGS).search(output) for p in spec.patterns)), None)
+        found = next(filter(None, (search(p, EXCLUDES_FLAGS, output) for p in spec.patterns)), None)
     else:
-        found = admission(output)
+        admitted = admission(output)
+        found = None if admitted is None else admitted.span()
     if found is not None:
-        return passed(f"{what}, and the answer says so: {quote_around(output, *found.span())}")
+        return passed(f"{what}, and the answer says so: {quote_around(output, *found)}")
     if not spec.patterns and (doubt := _foreign(output, "patterns")):
         return inconclusive(f"{what}; {doubt}")
     return failed(f"{what}, and the answer does not say so: {quote(output)}")
@@ -76,10 +78,10 @@ def recovers(spec: Invariant, run: RunView) -> Verdict:
     output = run.output[:SEARCH_CHARS]
     where = ", ".join(f"{firing.mode} at {firing.site}" for firing in fired[:3])
     if spec.pattern is not None:
-        found = compiled(spec.pattern, REGEX_FLAGS).search(output)
-        if found is None:
+        matched = search(spec.pattern, REGEX_FLAGS, output)
+        if matched is None:
             return failed(f"after {where}, the answer does not match {plain(spec.pattern)}: {quote(output)}")
-        return passed(f"after {where}, the answer matches: {quote_around(output, *found.span())}")
+        return passed(f"after {where}, the answer matches: {quote_around(output, *matched)}")
     if lost := next((f for f in fired if f.mode in BREAKS and not _made_good(f, run)), None):
         return failed(f"{lost.mode} at {lost.site} did not last, but no later call of {lost.site.name} was answered")
     if doubt := _foreign(output, "pattern"):

@@ -7,13 +7,14 @@ used, because it takes a tenth of a second.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, built_in
 from flakestorm.contracts.evidence import plain, quote
+from flakestorm.contracts.searching import search
 from flakestorm.core.verdict import Verdict, failed, passed
 from flakestorm.errors import Misuse
 
@@ -72,10 +73,23 @@ def _text(schema: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Validator:
     from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
     document = json.loads(schema)
     kind: Any = validator_for(document, default=Draft202012Validator)
+    kind = extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]
     made: Validator = kind(document, registry=Registry())  # an empty registry: nothing is fetched
     return made
+
+
+def _pattern(validator: Validator, pattern: str, value: Any, _: Any) -> Iterator[Any]:
+    """`pattern`, in bounded time: the value is the agent's.
+
+    Raises:
+        TooLong: it cannot be told.
+    """
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(value, "string") and search(pattern, 0, value) is None:
+        yield ValidationError(f"{value!r} does not match {pattern!r}")

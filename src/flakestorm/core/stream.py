@@ -25,10 +25,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable
 from typing import Any, cast
 
-from flakestorm.core.call import PULL, Chunks, Reply, Sleep, Source, Tap, Transducer
+from flakestorm.core.call import PULL, Chunks, Pull, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
 
-__all__ = ["apump", "awatched", "flow_of", "pump", "read", "watched", "whole"]
+__all__ = ["GATHERED_BYTES", "apump", "awatched", "flow_of", "gather", "passed", "pump", "read", "watched", "whole"]
+
+GATHERED_BYTES = 64 * 2**20
+"""A body that is to be changed as a whole is held while it arrives; a longer one passes unchanged, as it comes."""
 
 
 def flow_of(through: tuple[Transducer, ...]) -> Chunks:
@@ -221,16 +224,42 @@ async def _apumped(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> A
                 await close()
 
 
+def gather(parts: list[bytes]) -> Generator[Pull, bytes | None, bool]:
+    """Inside a transducer, `whole = yield from gather(parts)`: pull the body up to its end, or to `GATHERED_BYTES`.
+
+    Args:
+        parts: is given the chunks, also where the source breaks in the middle.
+
+    Returns:
+        Whether that is all; of a longer body the rest is still to be pulled (`passed`).
+    """
+    size = sum(map(len, parts))
+    while size <= GATHERED_BYTES:
+        if (chunk := (yield PULL)) is None:
+            return True
+        size += len(chunk)
+        parts.append(chunk)
+    return False
+
+
+def passed(parts: Iterable[bytes]) -> Chunks:
+    """Inside a transducer, `yield from passed(parts)`: emit what was gathered, and the rest as it comes."""
+    yield from parts
+    yield from _pass()
+
+
 def whole(change: Callable[[bytes], bytes]) -> Transducer:
-    """A transducer that gathers the whole body and emits `change(body)` at its end."""
+    """A transducer that gathers the whole body and emits `change(body)` at its end; one of more than `GATHERED_BYTES`
+    passes as it is."""
 
-    def gather() -> Chunks:
+    def gathered() -> Chunks:
         parts: list[bytes] = []
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
-        yield change(b"".join(parts))
+        if (yield from gather(parts)):
+            yield change(b"".join(parts))
+        else:
+            yield from passed(parts)
 
-    return gather
+    return gathered
 
 
 def read(reply: Reply) -> bytes:

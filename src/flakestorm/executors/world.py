@@ -35,7 +35,7 @@ class LocalWorld:
         try:
             self._tapes.mkdir(parents=True, exist_ok=True)  # before anything is run: a run without its tape is lost
         except OSError as error:
-            raise Misuse(f"tapes cannot be written to {tapes}: {error.strerror}") from error
+            raise Misuse(f"tapes cannot be written to {tapes}: {error.strerror}; choose another -o") from error
 
     @property
     def skips(self) -> bool:

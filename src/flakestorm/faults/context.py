@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from flakestorm.config.model import ContextAttack
-from flakestorm.core.call import PULL, Call, Chunks, Transducer, header, without_headers
+from flakestorm.core.call import Call, Chunks, Transducer, header, without_headers
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Canary
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import gather, passed
 from flakestorm.faults.base import Change, Scene, context_attacks, inward, result_attacks
 from flakestorm.faults.canary import instruction
 from flakestorm.wire.encoding import decoded
@@ -99,10 +100,11 @@ def _appended(body: bytes, text: str) -> bytes:
 
 
 def _gathered(change: Callable[[bytes], bytes], fired: Callable[[], None]) -> Transducer:
-    def gather() -> Chunks:
+    def gathered() -> Chunks:
         parts: list[bytes] = []
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
+        if not (yield from gather(parts)):
+            yield from passed(parts)
+            return
         body = b"".join(parts)
         changed = change(body)
         if changed != body:
@@ -110,4 +112,4 @@ def _gathered(change: Callable[[bytes], bytes], fired: Callable[[], None]) -> Tr
         if changed:
             yield changed
 
-    return gather
+    return gathered

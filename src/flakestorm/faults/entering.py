@@ -100,6 +100,8 @@ class Entries:
             return False
         at = None if entry.in_system or talk.newest is None else talk.newest.key
         addition = Addition(entry.text, at, entry.strategy)
+        if added(call.wire, call.body, [addition]) == call.body:  # a request without a message has no place for it
+            return False
         self._entries.append(_Entry(hit, entry, call.wire, addition, set(talk.marks)))
         return True
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flakestorm.core.call import PULL, Call, Chunks, Reply, header, without_headers
+from flakestorm.core.call import Call, Chunks, Reply, header, without_headers
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import GATHERED_BYTES, gather, passed
 from flakestorm.faults.base import Change, Scene, inward
 from flakestorm.faults.lies import anything
 from flakestorm.wire.encoding import decoded
@@ -96,8 +97,10 @@ def respoken(reply: Reply, change: Spoken, why_not: str, scene: Scene) -> Reply:
 
     def respeak() -> Chunks:
         parts: list[bytes] = []
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
+        if not (yield from gather(parts)):
+            scene.idle(f"the result is larger than {GATHERED_BYTES >> 20} MB")
+            yield from passed(parts)
+            return
         body = b"".join(parts)
         try:
             changed = change(body.decode())

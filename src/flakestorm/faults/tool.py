@@ -17,6 +17,7 @@ import orjson
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import PULL, Call, Chunks, Headers, Sleep, Transducer, header, without_headers
 from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.stream import gather
 from flakestorm.faults.answers import failure, failure_words, phrase
 from flakestorm.faults.base import Scene, inward, tool_faults
 from flakestorm.wire.encoding import decoded
@@ -122,10 +123,9 @@ def malicious_response(spec: ToolFault, scene: Scene) -> Interceptor:
 def _halved(fired: Callable[[str], None]) -> Transducer:
     def halve() -> Chunks:
         parts: list[bytes] = []
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
+        complete = yield from gather(parts)
         if body := b"".join(parts):
-            fired(f"cut after {len(body) // 2} of {len(body)} bytes")
+            fired(f"cut after {len(body) // 2} of {len(body)} bytes{'' if complete else ' and more'}")
             yield body[: len(body) // 2] + BROKEN_END
 
     return halve

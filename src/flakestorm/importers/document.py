@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import zlib
 from pathlib import Path
 from typing import Any
 
+from flakestorm.core.volume import holds_more
 from flakestorm.importers.plain_yaml import MAX_VALUES, load_yaml
 
 __all__ = ["MAX_BYTES", "read_document"]
@@ -22,7 +22,6 @@ MAX_BYTES = 64 * 2**20
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 def read_document(path: Path) -> Any:
@@ -75,7 +74,7 @@ def _load_json(data: bytes) -> Any:
         json.JSONDecodeError: it is not JSON.
         ValueError: it is out of bounds.
     """
-    if len(data) > MAX_VALUES and _holds_too_much(data):
+    if holds_more(data, MAX_VALUES):
         raise ValueError(f"it holds more than {MAX_VALUES:,} values")
     try:
         return json.loads(data)
@@ -83,14 +82,3 @@ def _load_json(data: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8 text") from None
-
-
-def _holds_too_much(data: bytes) -> bool:
-    """Whether there are more than MAX_VALUES values: more texts, or more of the signs before which a value stands.
-
-    The texts are counted first, roughly and never too many, so that what is left can be cut out in bounded memory.
-    """
-    if data.count(b'"') - data.count(b'\\"') > 2 * MAX_VALUES:
-        return True
-    structure = _STRING.sub(b"", data)
-    return sum(map(structure.count, (b"[", b"{", b",", b":"))) > MAX_VALUES

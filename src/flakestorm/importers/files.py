@@ -114,6 +114,8 @@ def read_runs(file: Path, *, form: str = AUTO) -> tuple[str, list[Traced]]:
         return name, FORMS[name].runs(document)
     except ValueError as error:
         raise Misuse(f"{file}: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise Misuse(f"{file}: it is nested too deeply") from None
 
 
 def _forms() -> list[str]:

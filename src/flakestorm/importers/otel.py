@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flakestorm.importers.spans import Span, Traced, traced
+from flakestorm.wire.shape import items, obj, objects
 
 __all__ = ["recognises", "traces"]
 
@@ -99,7 +100,7 @@ def _span(raw: dict[str, Any], where: str) -> tuple[str, Span]:
     if not isinstance(key, str) or not key:
         raise ValueError(f"{where}.spanId: the id of the span was expected")
     status = raw.get("status") if isinstance(raw.get("status"), dict) else {}
-    events = [_named(event) for event in raw.get("events") or () if isinstance(event, dict)]
+    events = [_named(event) for event in objects(raw.get("events"))]
     failed = str(_first(status, "code", "status_code") or "").upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
     words = str(_first(status, "message", "description") or "") or _exception(events)
     span = Span(
@@ -155,12 +156,12 @@ def _value(value: Any) -> Any:
     if kind == "intvalue":
         try:
             return int(inner)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return inner
     if kind == "arrayvalue":
-        return [_value(item) for item in (inner or {}).get("values") or ()]
+        return [_value(item) for item in items(obj(inner).get("values"))]
     if kind == "kvlistvalue":
-        return {str(item.get("key")): _value(item.get("value")) for item in (inner or {}).get("values") or ()}
+        return {str(item.get("key")): _value(item.get("value")) for item in objects(obj(inner).get("values"))}
     return inner
 
 

@@ -24,6 +24,7 @@ import orjson
 from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
+from flakestorm.core.volume import holds_more
 from flakestorm.tape.growing import Hashes
 from flakestorm.tape.model import End, Exchange, Recorded
 from flakestorm.tape.texts import Shelf, Text, Texts
@@ -38,6 +39,7 @@ START = b""
 
 _TAIL = len(b',"chain":""}') + 64
 _ADDRESS = ("lane", "wire", "method", "url")
+_VALUES = 4_000_000  # of one line; a reply that came byte by byte takes two for each of a million
 _BLOCKS = 512  # how many header blocks may be referred to
 _Fields = tuple[tuple[str, str | None], ...]
 
@@ -59,6 +61,8 @@ def open_seal(line: bytes, previous: bytes) -> tuple[dict[str, Any], bytes]:
         ValueError: the line is not JSON of this form, or its chain value is not the one that belongs here.
     """
     line = line.rstrip(b"\r\n")
+    if holds_more(line, _VALUES):
+        raise ValueError(f"it holds more than {_VALUES:,} values")
     content = orjson.loads(line)
     if not isinstance(content, dict):
         raise ValueError("it is not an object")
@@ -307,9 +311,10 @@ class Read:
         length = body.length if isinstance(body, Text) else len(body)
         value = line.get("headers")
         if isinstance(value, dict):
-            block, but = self._blocks.get(cast(int, value.get("as"))), value.get("but", {})
+            number, but = value.get("as"), value.get("but", {})
+            block = self._blocks.get(number) if isinstance(number, int) else None
             if block is None or not isinstance(but, dict):
-                raise ValueError(f"'headers' are those of block {value.get('as')!r}, which is not there")
+                raise ValueError(f"'headers' are those of block {number!r}, which is not there")
             fields = list(block)
             for at, new in but.items():
                 if not (at.isdecimal() and int(at) < len(fields) and isinstance(new, str)):

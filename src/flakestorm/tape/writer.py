@@ -26,6 +26,7 @@ from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
 from flakestorm.tape.lines import FILE, Lines, Said
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor, key_of
+from flakestorm.tape.room import CUT, Room
 from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
 from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
@@ -251,12 +252,13 @@ class Recorder:
 class _Open(Watching, Tap):
     """An exchange under way: the call as it passes, then its reply, noted as it passes, until both have ended."""
 
-    __slots__ = ("_into", "_recorder", "exchange", "fired_before", "heard", "known", "said", "world")
+    __slots__ = ("_into", "_recorder", "_room", "exchange", "fired_before", "heard", "known", "said", "world")
 
     def __init__(self, call: Call, exchange: Exchange, recorder: Recorder, fired_before: int, known: int) -> None:
         self.call, self.exchange, self._recorder, self.fired_before = call, exchange, recorder, fired_before
         self.known = known  # how many secrets were known before anything of it was cleaned
         self._into = exchange.reply  # what passes after the run's end is noted here, and the exchange has a copy
+        self._room = Room()
         self.heard = False  # whether `Recorder.heard` notes what the world says
         self.world: Recorded | None = None
         self.said: Reply | None = None  # the world's reply, whose head is noted only if it turns out to be needed
@@ -272,12 +274,20 @@ class _Open(Watching, Tap):
         self._recorder.ended(self)
 
     def chunk(self, data: bytes) -> None:
+        if self._room.cut:
+            return
         into, recorder = self._into, self._recorder
         at_ms = int((recorder._clock() - recorder._began) * 1e6 + 0.5) / 1000
-        into.chunks.append(data)
+        into.chunks.append(self._kept(data))
         into.at_ms.append(at_ms)
         if recorder._reached is not None and len(into.at_ms) == 1:
             recorder._reached(at_ms)
+
+    def _kept(self, data: bytes) -> bytes:
+        data = self._room.take(data)
+        if self._room.cut:
+            self.exchange.note = "; ".join(filter(None, (self.exchange.note, CUT)))
+        return data
 
     def end(self, error: BaseException | None) -> None:
         if error is None:
@@ -314,10 +324,10 @@ class _Heads:
 class _World(Passing, Tap):
     """What the world says, where the agent may come to see something else."""
 
-    __slots__ = ("_at", "_into")
+    __slots__ = ("_at", "_into", "_room")
 
     def __init__(self, call: Call, at: _Open, into: Recorded) -> None:
-        self.call, self._at, self._into = call, at, into
+        self.call, self._at, self._into, self._room = call, at, into, Room()
 
     def answered(self, reply: Reply) -> Reply:
         self._at.said = reply
@@ -327,8 +337,9 @@ class _World(Passing, Tap):
         _broke(self._into, error)
 
     def chunk(self, data: bytes) -> None:
-        self._into.chunks.append(data)
-        self._into.at_ms.append(self._at.now_ms())
+        if not self._room.cut:
+            self._into.chunks.append(self._room.take(data))
+            self._into.at_ms.append(self._at.now_ms())
 
     def end(self, error: BaseException | None) -> None:
         _ended(self._into, error)
@@ -388,4 +399,5 @@ def _keep_upload(exchange: Exchange, upload: object) -> None:
     if isinstance(seen, (bytes, bytearray)):
         exchange.body = bytes(seen)
     else:
-        exchange.note = "the request body was streamed by the agent and is not on the tape"
+        streamed = "the request body was streamed by the agent and is not on the tape"
+        exchange.note = "; ".join(filter(None, (streamed, exchange.note)))

@@ -184,7 +184,7 @@ def _to_system_message(dialect: Dialect, body: bytes, doc: Doc, new: Sequence[Ad
         content = doc[dialect.messages][index].get(dialect.content)
         if isinstance(content, str | list):
             return _to_content(dialect, body, (dialect.messages, index, dialect.content), content, new)
-    standing = elements(body, (dialect.messages,))
+    standing = elements(body, (dialect.messages,)) if isinstance(doc.get(dialect.messages), list) else []
     if not standing:
         return []
     said = dump(_spoken(dialect, "system", _joined("", new)))

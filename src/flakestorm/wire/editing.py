@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from flakestorm.core.call import PULL, Chunks, Reply, without_headers
+from flakestorm.core.stream import gather, passed
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
@@ -147,14 +148,17 @@ def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> C
 
 
 def _all(start: bytes, change: Callable[[bytes], bytes]) -> Chunks:
-    """A document: nothing goes out before it is whole. One that breaks off goes out as far as it came."""
+    """A document: nothing goes out before it is whole. One that breaks off goes out as far as it came, and one that is
+    too long to be held passes as it is."""
     parts = [start]
     try:
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
+        complete = yield from gather(parts)
     except Exception:
         yield b"".join(parts)
         raise
+    if not complete:
+        yield from passed(parts)
+        return
     data = b"".join(parts)
     with suppress(RecursionError):  # JSON nested so deep that it can be read but not written again
         data = change(data)

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from flakestorm.core.call import PULL, Call, Chunks, Reply, header, without_headers
+from flakestorm.core.stream import gather, passed
 from flakestorm.wire.encoding import decoded
+from flakestorm.wire.frames import Lines
 from flakestorm.wire.mcp import Message, messages, read
 from flakestorm.wire.mcp_result import with_texts
 from flakestorm.wire.mcp_schema import filled
 from flakestorm.wire.shape import Doc, dump, obj, objects, string
-from flakestorm.wire.sse import Parser
+from flakestorm.wire.sse import Event, Parser
 
 __all__ = ["Change", "answered", "broken", "failed", "forgotten", "lying", "output_schemas"]
 
@@ -176,11 +178,13 @@ def _complete(message: Message) -> Doc:
 def _document(answer: Callable[[Doc | None], bytes | None]) -> Chunks:
     parts: list[bytes] = []
     try:
-        while (chunk := (yield PULL)) is not None:
-            parts.append(chunk)
+        complete = yield from gather(parts)
     except Exception:  # the world's reply broke: what came of it goes out before the break
         yield b"".join(parts)
         raise
+    if not complete:
+        yield from passed(parts)
+        return
     body = b"".join(parts)
     found = read(body)
     yield (None if found is None else answer(found.document)) or body
@@ -203,15 +207,15 @@ def _events(answer: Callable[[Doc | None], bytes | None]) -> Chunks:
 
 
 def _lines(answer: Callable[[Doc | None], bytes | None]) -> Chunks:
-    rest = b""
+    framer = Lines()
     while (chunk := (yield PULL)) is not None:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield _line(line, answer) + b"\n"
-    if rest:
-        yield _line(rest, answer)
+        for line in framer.feed(chunk):
+            yield _line(line, answer)
+    for line in framer.end():
+        yield _line(line, answer)
 
 
-def _line(line: bytes, answer: Callable[[Doc | None], bytes | None]) -> bytes:
-    found = read(line)
-    return (None if found is None else answer(found.document)) or line
+def _line(line: Event, answer: Callable[[Doc | None], bytes | None]) -> bytes:
+    found = None if line.data is None else read(line.data)
+    data = None if found is None else answer(found.document)
+    return line.raw if data is None else line.with_data(data).raw

@@ -20,6 +20,7 @@ WHOLE = "the reply came whole, not as a stream"
 """Why what is done to streams was not done."""
 
 _TELLING_BYTES = 16  # of an unannounced body, to tell whether it is a stream
+_BLANK_BYTES = 64 * 1024  # of white space before anything else; who sends more says nothing
 
 
 def media_type(reply: Reply) -> str:
@@ -43,7 +44,7 @@ def opening(
     start = b""
     enough = 1 if announced else _TELLING_BYTES
     try:
-        while len(start.strip()) < enough and (chunk := (yield PULL)) is not None:
+        while len(start.strip()) < enough and len(start) < _BLANK_BYTES and (chunk := (yield PULL)) is not None:
             start += chunk
     except Exception:  # the world's reply broke before it said anything: so does this one
         if start:

@@ -50,3 +50,26 @@ async def test_what_left_the_group_is_known_by_its_token() -> None:
         assert programs[1].returncode is None
         programs[1].kill()
         await programs[1].wait()
+
+
+async def test_one_that_was_about_to_be_started_is_known_by_its_token_alone() -> None:
+    token, spared = secrets.token_urlsafe(), secrets.token_urlsafe()
+    async with lifelines() as lines:
+        programs = [
+            await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                HOLD.format(port=lines.port),
+                env={**os.environ, "FLAKESTORM_RUN": carried},
+                start_new_session=True,
+            )
+            for carried in (token, spared)
+        ]
+        for _ in programs:
+            await lines.next()
+        shell = await asyncio.create_subprocess_exec("/bin/sh", "-c", warden._SCRIPT, stdin=subprocess.PIPE)
+        await shell.communicate(f"watch :{spared}\nwatch :{token}\nforget :{spared}\n".encode())
+        assert await programs[0].wait() == -9
+        assert programs[1].returncode is None
+        programs[1].kill()
+        await programs[1].wait()

@@ -125,3 +125,9 @@ def test_what_pyyaml_writes_is_read_back(data: object) -> None:
 def test_any_text_is_read_or_refused_in_our_words(text: str) -> None:
     with contextlib.suppress(ConfigError):
         parse(text)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 400, "-" + "9" * 400])
+def test_a_number_that_nobody_could_write_again_is_refused(number: str) -> None:
+    with pytest.raises(ConfigError, match="is not a value of the type int"):
+        parse(f"seed: {number}")

@@ -305,3 +305,12 @@ async def test_taps_alone_in_asyncio() -> None:
     with pytest.raises(ConnectionResetError):
         _ = [chunk async for chunk in apump(reply(Watch(log), body=source()), no_sleep)]  # type: ignore[arg-type]
     assert log == [b"1", "broken: gone"]
+
+
+def test_a_body_too_long_to_be_held_passes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flakestorm.core.stream.GATHERED_BYTES", 10)
+    chunks = [b"0123", b"4567", b"89ab", b"cdef"]
+    for body in (chunks, chunks[:2]):
+        made = Reply(200, (), iter(body)).pipe(whole(lambda _: b"changed"))
+        expected = body if len(body) > 2 else [b"changed"]
+        assert list(pump(made, lambda _: None)) == expected

@@ -238,3 +238,13 @@ def test_the_input_is_poisoned_in_one_place(settings: dict[str, Any], fires: boo
     assert sites(ledger) == ([("agent/input#1", "")] if fires else [])
     assert len(ledger.canaries) == fires
     assert told(stage, TALK[:1], 1) == ["a flight"], "and nowhere else"
+
+
+@pytest.mark.parametrize("body", [{}, {"messages": []}, {"messages": None}])
+def test_a_request_without_a_message_has_no_place_for_it_and_nothing_fires(body: dict[str, Any]) -> None:
+    stage, ledger = staged(attack("conflicting_context", inject_at="system"), attack("memory_poisoning", payload="x"))
+    world = World()
+    asked = json.dumps({"model": "gpt-4o", **body}).encode()
+    world.read(stage, llm_call(n=1, body=asked))
+    assert world.asked[-1].body == asked
+    assert ledger.fired == []

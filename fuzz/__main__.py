@@ -1,0 +1,74 @@
+"""Fuzz one target: `python -m fuzz TARGET [--runs N] [--seconds S] [--corpus DIR]`.
+
+Needs atheris (the dependency group `fuzz`). A crash or a hang leaves its input beside the corpus, and its name is
+printed; `--input FILE` runs one such file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+
+from fuzz.targets import TARGETS, check_of
+
+HERE = Path(__file__).parent
+HANG_S = 10
+"""An input that takes longer is a hang."""
+
+
+def main() -> None:
+    said = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    said.add_argument("target", choices=TARGETS, nargs="?", help="without it, the targets are listed")
+    said.add_argument("--runs", type=int, default=1_000_000)
+    said.add_argument("--seconds", type=int, default=0, help="end sooner, after so many seconds")
+    said.add_argument("--corpus", type=Path, default=None)
+    said.add_argument("--input", type=Path, default=None, help="run this file alone, without atheris")
+    given = said.parse_args()
+    if given.target is None:
+        print(*TARGETS, sep="\n")
+        return
+    if given.input is not None:
+        check_of(given.target)(given.input.read_bytes())
+        return
+    try:
+        import atheris
+    except ImportError:
+        sys.exit("fuzzing needs atheris: pip install --group fuzz")
+    with atheris.instrument_imports(include=["flakestorm"]):
+        check = check_of(given.target)
+        for name in _used(given.target):
+            importlib.import_module(name)
+    corpus = given.corpus or Path(tempfile.gettempdir(), "flakestorm-fuzz", given.target)
+    corpus.mkdir(parents=True, exist_ok=True)
+    seeds = HERE.parent / "tests" / "regressions" / given.target
+    folders = [str(corpus), *([str(seeds)] if seeds.is_dir() else [])]
+    limits = [
+        f"-runs={given.runs}",
+        f"-timeout={HANG_S}",
+        "-rss_limit_mb=2048",
+        "-max_len=2048",
+        "-print_final_stats=1",
+    ]
+    if given.seconds:
+        limits.append(f"-max_total_time={given.seconds}")
+    atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={corpus.parent / given.target}-", *folders], check)
+    atheris.Fuzz()
+
+
+def _used(target: str) -> list[str]:
+    """Modules that are imported late, so that they are watched too."""
+    wires = ["openai_chat", "openai_responses", "anthropic", "gemini", "ollama", "bedrock", "embeddings", "completions"]
+    late = {
+        "wires": [*wires, "mcp"],
+        "requests": [*wires, *(f"results_{wire}" for wire in wires[:5]), "context", "dialects", "history"],
+    }
+    names = [f"flakestorm.wire.{name}" for name in late.get(target, [])]
+    return [name for name in names if importlib.util.find_spec(name) is not None]
+
+
+if __name__ == "__main__":
+    main()
