@@ -213,6 +213,14 @@ class Project:
         prepare(plan.invariants)
         return plan
 
+    def under_load(
+        self, options: Options | None = None, *, users: Sequence[int] | None = None, runs: int | None = None
+    ) -> Report:
+        """Judge the agent with more and more users at once; see `flakestorm.api.loading`."""
+        from flakestorm.api.loading import under_load  # few commands put load on an agent
+
+        return under_load(self, options or Options(), users=users, runs=runs)
+
     def explore(
         self,
         options: Options | None = None,

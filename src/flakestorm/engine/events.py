@@ -16,6 +16,7 @@ from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blamed import Blaming
+from flakestorm.engine.loaded import Loaded
 
 __all__ = [
     "CellResult",
@@ -306,7 +307,7 @@ class Report:
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
         findings, coverage: of a search, what it found and how much it covered.
-        blame: of `blame`, which step it was.
+        blame: of `blame`, which step it was; load: of `load`, how each level went.
     """
 
     command: str
@@ -334,6 +335,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     coverage: CoverageResult | None = None
     blame: Blaming | None = None
+    load: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True)
