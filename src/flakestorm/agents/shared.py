@@ -7,10 +7,11 @@ so that judging one run, which takes longer than a short wait, is no part of ano
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,6 +33,7 @@ __all__ = ["SharedAgent"]
 SWITCH_S = 0.0005
 """How long the thread that judges may go on while a reply waits to be timed; Python's own interval is 5 ms."""
 
+_DEATH_THROES_S = 0.5
 _AGES_S = 3600.0  # whoever asks keeps to agent.timeout
 
 _OURS = (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL)
@@ -60,6 +62,7 @@ class SharedAgent:
         self._instance: Instance | None = None
         self._loop = AgentLoop()
         self._interval_s: float | None = None
+        self._doubted = False
 
     async def start(self) -> None:
         """Launch it, or see that somebody listens at the endpoint.
@@ -98,13 +101,24 @@ class SharedAgent:
 
             async def say(prompt: str, change: Callable[[Outgoing], Outgoing] | None = None) -> Answer:
                 answer = await self._loop.run(lambda: inner(prompt, change), limit_s=_AGES_S)
-                program = None if self._instance is None else self._instance.program
-                if answer.error is None or program is None or program.running:
+                if answer.error is None or not (ending := await self._ending(answer.error)):
                     return answer
-                dead = AgentError("crash", f"the agent died under load: it {program.ending()}")
+                dead = AgentError("crash", f"the agent died under load: it {ending}")
                 return Answer(error=dead, latency_ms=answer.latency_ms)
 
             yield say
+
+    async def _ending(self, error: AgentError) -> str:
+        """How it ended, if it was launched here and has. The first broken connection may come before its end does."""
+        if self._instance is None:
+            return ""
+        program = self._instance.program
+        if program.running and error.kind == "crash" and not self._doubted:
+            self._doubted = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DEATH_THROES_S):
+                    await program.wait()
+        return "" if program.running else program.ending()
 
     async def close(self) -> None:
         """Stop it, if it was launched here, and let go of every connection."""
