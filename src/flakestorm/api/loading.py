@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["under_load"]
 
+OPEN_FILES_EACH, OPEN_FILES_BESIDE = 3, 200
+"""What a user takes of this process: a connection, a tape, and room for the agent's own where it is in here."""
+
 UNTOLD = (
     "all users share one instance of the agent, and nothing tells the calls of its runs apart, so rules about calls "
     "are not judged under load: {}; `flakestorm contract run` judges them"
@@ -97,12 +100,36 @@ def under_load(
 
         runner.concurrency, runner.reproduce = 1, again
 
+    if not options.dry_run:
+        _make_room(max(plan.users))
     gate, options = Gate("contract", options.min_score), replace(options, early=False)
     crowd = _Crowd(levels, apart=config.agent.type in ("http", "command"))
     hooks = Hooks(begins=crowd.begins, reviewed=crowd.ended, paces=crowd.paces)
     if shared:
         hooks.viewed = lambda _, view: replace(view, exchanges=Untold())
     return carry_out(work, plan, gate, options, hooks=hooks, tailor=tailor)
+
+
+def _make_room(users: int) -> None:
+    """Let this process have a connection and a tape open for every user, as far as the system allows.
+
+    Raises:
+        Misuse: it does not.
+    """
+    try:
+        import resource
+    except ImportError:  # pragma: no cover -- platforms that have no such limit
+        return
+    needed = OPEN_FILES_EACH * users + OPEN_FILES_BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= needed or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise Misuse(
+            f"{users} users need {needed} open files, and this system allows {hard}: raise that (`ulimit -Hn`), or ask "
+            "for fewer users"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 class _Crowd:

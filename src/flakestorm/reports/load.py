@@ -40,7 +40,7 @@ def load_lines(load: Loaded) -> list[str]:
         if level.own_ms is not None
     ]
     unknown = sum(level.unknown for level in load.levels)
-    lines += [f"{counted(unknown, 'run')} could not be made from here and are in no latency"] if unknown else []
+    lines += [f"{counted(unknown, 'run')} could not be made from here: left out of the latencies"] if unknown else []
     return [
         *lines,
         "closed loop: a user asks again when the answer has come; at once: runs that waited for an answer, on average",

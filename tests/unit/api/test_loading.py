@@ -1,3 +1,4 @@
+import resource
 import threading
 from pathlib import Path
 
@@ -86,3 +87,17 @@ def test_what_has_no_place_here(project, options: api.Options) -> None:
 def test_levels_that_make_no_sense(project, users: list[int]) -> None:
     with pytest.raises(Misuse, match="load: "):
         project("invariants: [{type: completes}]").under_load(users=users)
+
+
+def test_there_is_room_for_every_user_or_it_is_said(project, monkeypatch) -> None:
+    limits, granted = [(256, 4096)], []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: granted.append(wanted))
+    made = project("invariants: [{type: completes}]")
+    Path("crowded.py").write_text("def reset(): ...\ndef answer(text):\n    return text\n")
+    made.under_load(users=[1, 100], runs=1)
+    assert granted == [(500, 4096)]
+    limits.append((256, 400))
+    with pytest.raises(Misuse, match="100 users need 500 open files, and this system allows 400"):
+        made.under_load(users=[1, 100], runs=1)
+    assert made.under_load(api.Options(dry_run=True), users=[1, 100], runs=1).planned == 101
