@@ -116,6 +116,7 @@ def test_calls_of_an_agent_in_this_process_belong_to_their_runs(tmp_path: Path) 
 def test_a_budget_ends_it_in_order(tmp_path: Path) -> None:
     done = load(tmp_path, "--users", "1,10", "--runs", "10", "--max-runs", "12")
     assert (done.code, len(done.report["runs"])) == (3, 12)
+    assert "the report holds the runs that had finished" in done.err
     assert [level["duration_ms"] is None for level in done.report["load"]["levels"]] == [False, True]
 
 

@@ -30,13 +30,11 @@ from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client come with
     from flakestorm.api.comparing import Comparison, Terms
-    from flakestorm.tape.reader import Tape
-
-if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
+    from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
 

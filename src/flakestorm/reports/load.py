@@ -31,8 +31,8 @@ def load_lines(load: Loaded) -> list[str]:
         if promise.failing and promise.low is not None and promise.high is not None
     ]
     given = {latency.percent for level in load.levels for latency in level.latencies}
-    short = [f"p{percent} {least_for(percent)}" for percent in PERCENTS if percent not in given]
-    lines += [f"too few runs at every level for {', '.join(short)}: as many are needed"] if short else []
+    short = [f"p{percent} (needs {least_for(percent)})" for percent in PERCENTS if percent not in given]
+    lines += [f"too few runs at every level for {', '.join(short)}"] if short else []
     lines += [
         f"{counted(level.users, 'user')}: up to {level.own_ms:.0f} ms of a latency may be flakestorm's own work; the "
         "knee allows for it"

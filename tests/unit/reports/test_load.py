@@ -29,7 +29,7 @@ def test_rows_have_intervals_or_say_that_there_is_nothing() -> None:
 def test_lines_tell_counts_intervals_and_what_is_missing() -> None:
     lines = "\n".join(load_lines(LOAD))
     assert "10 users: own-name held in 20 of 40 runs [0.352, 0.648], worse than chance explains" in lines
-    assert "too few runs at every level for p95 72, p99 368" in lines
+    assert "too few runs at every level for p95 (needs 72), p99 (needs 368)" in lines
     assert "10 users: up to 30 ms of a latency may be flakestorm's own work" in lines
     assert "1 run could not be made from here" in lines
     assert "closed loop" in lines
