@@ -22,7 +22,13 @@ def looks_at_calls(run):
 GREETED = {"id": "greeted", "type": "check", "function": "checks:greeted"}
 
 
-def load(folder: Path, *words: str, env: dict[str, str] | None = None, **blocks: Any) -> Done:
+def load(
+    folder: Path,
+    *words: str,
+    env: dict[str, str] | None = None,
+    session: dict[str, str] | None = None,
+    **blocks: Any,
+) -> Done:
     """`flakestorm load` against `crowded_agent.py`."""
     (folder / "checks.py").write_text(CHECKS)
     agent = {
@@ -30,9 +36,13 @@ def load(folder: Path, *words: str, env: dict[str, str] | None = None, **blocks:
         "start": [sys.executable, str(PROGRAMS / "crowded_agent.py"), "{port}"],
         "request_template": '{"input": "{prompt}"}',
         "env": env or {},
+        **({"session": session} if session else {}),
     }
-    rules = {"invariants": [GREETED, {"type": "completes", "id": "completes"}]}
-    write_config(folder, agent=agent, golden_prompts=["Ada", "Bob", "Cleo", "Dan"], **{**rules, **blocks})
+    usual = {
+        "golden_prompts": ["Ada", "Bob", "Cleo", "Dan"],
+        "invariants": [GREETED, {"type": "completes", "id": "completes"}],
+    }
+    write_config(folder, agent=agent, **{**usual, **blocks})
     done = flakestorm(folder, "load", *words, report=True)
     assert done.report is not None, done.err
     held_to("report", done.report)
@@ -74,14 +84,16 @@ def test_its_healthy_twin_is_clean_and_one_instance_serves_all_users_at_once(tmp
 
 def test_rules_about_calls_are_not_judged_by_calls_of_other_runs(tmp_path: Path) -> None:
     looks = {"id": "looks", "type": "check", "function": "checks:looks_at_calls"}
-    rules = [GREETED, looks, {"id": "frugal", "type": "max_calls", "limit": 3}]
+    told = ["max_calls", "max_cost", "canary_absent", "grounded", "acknowledges_failure", "recovers"]
+    rules = [GREETED, looks, *({"id": name, "type": name, "limit": 3} for name in told[:2])]
+    rules += [{"id": name, "type": name} for name in told[2:]]
     done = load(tmp_path, "--users", "2", "--runs", "4", invariants=rules)
     assert done.code == 3
     assert {(cell["invariant"], cell["verdict"]) for cell in done.report["cells"]} == {
         ("greeted", "pass"),
         ("looks", "inconclusive"),
     }
-    assert any("not judged under load: frugal" in note for note in done.report["notes"])
+    assert any(f"not judged under load: {', '.join(told)};" in note for note in done.report["notes"])
     assert any("cannot be told" in cell["reason"] for cell in done.report["cells"])
 
 
@@ -94,6 +106,24 @@ def test_an_agent_that_gives_way_fails_and_its_quick_failures_are_not_quick_answ
     level = done.report["load"]["levels"][1]
     assert level["answered"] < level["runs"]
     assert level["latencies"][0]["high"] is None
+
+
+def test_conversations_of_many_users_are_told_apart_by_their_sessions(tmp_path: Path) -> None:
+    (tmp_path / "checks.py").write_text(CHECKS)
+    done = load(
+        tmp_path,
+        *("--users", "1,10", "--runs", "10"),
+        session={"header": "X-Session"},
+        env={"MODE": "talks"},
+        golden_prompts=[["Ada", "Bob"], ["Cleo", "Dan"]],
+        invariants=[
+            {"id": "both", "type": "regex", "pattern": "^hello (Ada and Bob|Cleo and Dan),"},
+            {"id": "first", "type": "regex", "pattern": "^hello (Ada|Cleo),", "turn": 1},
+            {"id": "looks", "type": "check", "function": "checks:looks_at_calls", "turn": 2},
+        ],
+    )
+    found = {(cell["invariant"], cell["verdict"]) for cell in done.report["cells"]}
+    assert found == {("both", "pass"), ("first", "pass"), ("looks", "inconclusive")}
 
 
 def test_calls_of_an_agent_in_this_process_belong_to_their_runs(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace as changed
 from flakestorm.api.carrying import carry_out
 from flakestorm.api.options import Options
 from flakestorm.config.model import Invariant, Load
-from flakestorm.contracts.base import on_tape
+from flakestorm.contracts.base import on_tape, trajectory
 from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.events import Report
 from flakestorm.engine.hooks import Hooks
@@ -168,5 +168,5 @@ class _Crowd:
 
 def _judgeable(rules: Sequence[Invariant], *, shared: bool) -> tuple[list[Invariant], list[str]]:
     """What can be judged under load, and the ids of the rest. Calls of a shared instance belong to no run."""
-    untold = [rule for rule in rules if shared and rule.type in on_tape]
+    untold = [rule for rule in rules if shared and (rule.type in on_tape or rule.type in trajectory)]
     return [rule for rule in rules if rule not in untold], [str(rule.id) for rule in untold]

@@ -1,8 +1,8 @@
 """An agent that greets whoever asks; MODE says how it copes with several at once.
 
 `safe`; `global`: keeps who asks in one place; `dies`: ends when two ask at once; `full`: turns away whoever comes while
-another is served. Each greeting takes until one more request has come, at most 20 ms; with UNTIL, until so many are
-served at once.
+another is served; `talks`: greets all that were named in a session. Each greeting takes until one more request has
+come, at most 20 ms; with UNTIL, until so many are served at once.
 """
 
 import json
@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODE, UNTIL = os.environ.get("MODE", "safe"), int(os.environ.get("UNTIL", "0"))
 BUSY = threading.Condition()
+TALKS: dict[str, list[str]] = {}
 STATE = {"come": 0, "now": 0, "peak": 0, "who": ""}
 
 
@@ -33,6 +34,9 @@ class Agent(BaseHTTPRequestHandler):
             else:
                 BUSY.wait_for(lambda come=STATE["come"]: STATE["come"] > come, 0.02)
             STATE["now"] -= 1
+            names = TALKS.setdefault(self.headers.get("X-Session", ""), [])
+            names.append(who)
+            who = " and ".join(names) if MODE == "talks" else who
             said = f"hello {STATE['who'] if MODE == 'global' else who}, from {os.getpid()}, {STATE['peak']} at once"
         body = json.dumps({"output": said}).encode()
         self.send_response(503 if crowded and MODE == "full" else 200)
