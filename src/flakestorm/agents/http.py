@@ -223,7 +223,7 @@ class HttpAgent:
                 answer, whole = await self._send_once(request, heard)
             except ExchangeFailed as error:
                 if error.how == "refused":
-                    failure = AgentError("unreachable", f"{request.url} cannot be reached: {error}")
+                    failure = self._unreached(request.url, error)
                     continue
                 dropped = True
                 failure = AgentError("crash", f"the agent closed the connection without a reply ({error})")
@@ -234,6 +234,10 @@ class HttpAgent:
         if dropped and failure.kind == "unreachable":
             failure = AgentError("crash", "the agent closed the connection without a reply, and then took no new ones")
         return Answer(error=failure, latency_ms=_since(began)), False
+
+    def _unreached(self, url: str, error: ExchangeFailed) -> AgentError:
+        """What it means that no connection could be made."""
+        return AgentError("unreachable", f"{url} cannot be reached: {error}")
 
     async def _send_once(self, request: Request, heard: _Heard) -> tuple[Answer, bool]:
         """One attempt. Failures before any reply are raised; later ones are the answer."""
@@ -250,7 +254,7 @@ class HttpAgent:
             if error.how in ("refused", "dropped"):
                 raise
             if error.how == "timeout":
-                return _unreachable(f"{request.url} cannot be reached: {error}"), False
+                return Answer(error=self._unreached(request.url, error)), False
             what = "the agent's reply broke off" if error.how == "broken" else "the agent's reply is not valid HTTP"
             return Answer(error=AgentError("unreadable", f"{what}: {error}")), False
         for response in responses:

@@ -24,11 +24,13 @@ class Order(Record, frozen=True):
         config: the whole configuration; its folder is where relative paths and imports start.
         boundary: gives launched programs their channels.
         concurrency: how many runs will be asked of the agent at once.
+        shared: whether all of them are of one instance.
     """
 
     config: Config
     boundary: Boundary
     concurrency: int
+    shared: bool = False
 
 
 Factory = Callable[[Order], Agent]
@@ -39,6 +41,10 @@ agents: Registry[Factory] = Registry("agent type", "flakestorm.agents")
 
 @agents.add("http")
 def _http(order: Order) -> Agent:
+    if order.shared:
+        from flakestorm.agents.shared import SharedAgent
+
+        return SharedAgent(order.config)
     from flakestorm.agents.http import HttpAgent
 
     return HttpAgent(order.config, order.boundary, concurrency=order.concurrency)
@@ -70,13 +76,14 @@ _ELSEWHERE = ("http", "command")
 """Types whose functions run in another process, where no wrapper of ours can reach them."""
 
 
-def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
+def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool = False) -> Agent:
     """The agent that the config describes, not yet started.
 
     Args:
         config: the whole configuration; its folder is where relative paths and imports start.
         boundary: holds the boundary of what is launched.
         concurrency: how many runs will be asked of it at once.
+        shared: whether all of them are of one instance, as under load; matters to agents asked over HTTP.
 
     Raises:
         ConfigError: the `agent` block cannot be used as it is.
@@ -95,7 +102,7 @@ def make(config: Config, boundary: Boundary, *, concurrency: int) -> Agent:
             key="agent.mcp",
         )
     _refuse_turns(config)
-    return agents.get(config.agent.type)(Order(config, boundary, concurrency))
+    return agents.get(config.agent.type)(Order(config, boundary, concurrency, shared))
 
 
 def _refuse_turns(config: Config) -> None:

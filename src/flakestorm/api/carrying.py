@@ -140,7 +140,7 @@ def carry_out(
                     agent=in_words(config),
                     earlier=earlier,
                     early=_leaves_early(plan, gate, options),
-                    resets=config.agent.reset_endpoint is not None or config.agent.reset_function is not None,
+                    resets=bool(plan.users or config.agent.reset_endpoint or config.agent.reset_function),
                 )
                 try:
                     await campaign.execute()
@@ -167,6 +167,8 @@ async def runner_of(
     world: LocalWorld,
     hub: Hub,
     hooks: Hooks | None = None,
+    *,
+    shared: bool = False,
 ) -> AsyncIterator[Runner]:
     """What carries out trials, while entered; agent, boundary and model are let go of afterwards.
 
@@ -178,6 +180,7 @@ async def runner_of(
         seed: every random choice follows from it.
         world, hub: time and places, and the boundary.
         hooks: what else takes part in each run; nothing when None.
+        shared: whether all runs are of one instance of the agent.
 
     Raises:
         Misuse: the options ask for workers elsewhere; only `carry_out` has those.
@@ -187,7 +190,7 @@ async def runner_of(
     config = work.config
     redaction = redaction_of(config, seed)
     concurrency = options.concurrency or config.advanced.concurrency
-    agent = make_agent(config, hub, concurrency=concurrency)
+    agent = make_agent(config, hub, concurrency=concurrency, shared=shared)
     model = judges_by(config, invariants)
     adviser = _client(model) if model is not None else None
     embedders = embedders_of(config, invariants)
@@ -207,7 +210,7 @@ async def runner_of(
             visible=tuple(config.boundary.tools),
             advice=Advice(adviser, embedders),
             limit_ms=config.agent.timeout,
-            elsewhere=_elsewhere(config),
+            elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
             hooks=hooks or Hooks(),
             budget=options.budget,
             redaction=redaction,
@@ -227,8 +230,10 @@ async def runner_of(
 def _runner(
     work: Work, plan: Plan, options: Options, seed: int, world: LocalWorld, hub: Hub, hooks: Hooks | None
 ) -> AbstractAsyncContextManager[Runner]:
-    if options.ray is None:
-        return runner_of(work, plan.scenarios, plan.invariants, options, seed, world, hub, hooks)
+    if options.ray is None or plan.users:  # one instance is asked from one place
+        return runner_of(
+            work, plan.scenarios, plan.invariants, options, seed, world, hub, hooks, shared=bool(plan.users)
+        )
     from flakestorm.api.away import away_runner_of
 
     return away_runner_of(work, plan.scenarios, plan.invariants, options, options.ray, seed, world, hub)

@@ -30,13 +30,11 @@ from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client come with
     from flakestorm.api.comparing import Comparison, Terms
-    from flakestorm.tape.reader import Tape
-
-if TYPE_CHECKING:  # what an HTTP server and its client come with
     from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
+    from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
 
@@ -211,6 +209,14 @@ class Project(Record, frozen=True):
         plan, _ = plan_of(self.config, incidents_at(self.config, None, offline=True))
         prepare(plan.invariants)
         return plan
+
+    def under_load(
+        self, options: Options | None = None, *, users: Sequence[int] | None = None, runs: int | None = None
+    ) -> Report:
+        """Judge the agent with more and more users at once; see `flakestorm.api.loading`."""
+        from flakestorm.api.loading import under_load  # few commands put load on an agent
+
+        return under_load(self, options or Options(), users=users, runs=runs)
 
     def explore(
         self,

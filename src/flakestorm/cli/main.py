@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mutate": ("mutate:mutate", "Show the mutations of a prompt; nothing is sent."),
     "chaos": ("judge:chaos", "Run the golden prompts under chaos (same as run --chaos-only)."),
     "contract": ("contract:contract", "Run, validate or score the contract over its chaos matrix."),
+    "load": ("load:load", "Put 1, 10, 100 users on the agent at once and see which promises still hold."),
     "replay": ("replay:replay", "Replay incidents against a contract; export and import them."),
     "explore": ("explore:explore", "Search the faults for the smallest ones that break a promise."),
     "shrink": ("shrink:shrink", "Reduce a failing case to its smallest form."),

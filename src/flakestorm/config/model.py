@@ -47,6 +47,7 @@ __all__ = [
     "LangSmithRun",
     "LangfuseFile",
     "LlmFault",
+    "Load",
     "Milliseconds",
     "Model",
     "Mutations",
@@ -155,6 +156,23 @@ class Advanced(Strict, frozen=True, kw_only=True):
     ] = None
 
 
+class Load(Strict, frozen=True, kw_only=True):
+    """How many users `load` puts on the agent at once."""
+
+    users: Annotated[
+        Annotated[list[Annotated[int, Meta(ge=1, le=500)]], Meta(min_length=1)],
+        Meta(description="users at the same time, level by level, each more than the one before"),
+    ] = field(default_factory=lambda: [1, 10, 100])
+    runs: Annotated[
+        Annotated[int, Meta(ge=1)],
+        Meta(description="runs of each level; there are never fewer than it has users, nor than there are prompts"),
+    ] = 40
+
+    def __post_init__(self) -> None:
+        if sorted(set(self.users)) != self.users:
+            raise ValueError("the levels of users must rise, for example [1, 10, 100]")
+
+
 class Certificate(Strict, frozen=True, kw_only=True):
     """What a certificate says beside its scores."""
 
@@ -206,6 +224,7 @@ class Config(Placed, frozen=True, kw_only=True):
     )
     output: Annotated[Output, Meta(description="where reports go")] = field(default_factory=Output)
     advanced: Annotated[Advanced, Meta(description="how runs are carried out")] = field(default_factory=Advanced)
+    load: Annotated[Load, Meta(description="how many users at once, for `load`")] = field(default_factory=Load)
     certificate: Annotated[Certificate, Meta(description="what a certificate says")] = field(
         default_factory=Certificate
     )

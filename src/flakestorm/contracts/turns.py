@@ -69,8 +69,9 @@ def _early(view: RunView, run: RunView) -> bool:
 
 def _as_run(run: RunView, at: int) -> RunView:
     turn, begins = run.turns[at], sum(earlier.calls for earlier in run.turns[:at])
-    ends = len(run.exchanges) if at == len(run.turns) - 1 else begins + turn.calls
-    later = {exchange.site for exchange in run.exchanges[ends:]}
+    told = run.exchanges if run.held else ()  # else they are of no run, and of no turn
+    ends = len(told) if at == len(run.turns) - 1 else begins + turn.calls
+    later = {exchange.site for exchange in told[ends:]}
     fired = [firing for firing in run.ledger.fired if firing.site not in later and firing.via not in later]
     return replace(
         run,
@@ -79,8 +80,8 @@ def _as_run(run: RunView, at: int) -> RunView:
         error=None if turn.error is None else run.error,
         latency_ms=turn.latency_ms,
         ledger=replace(run.ledger, fired=fired),
-        exchanges=run.exchanges[begins:ends],
+        exchanges=told[begins:ends] if run.held else run.exchanges,
         baseline=run.baseline if at == len(run.turns) - 1 else None,
         turns=run.turns[: at + 1],
-        before=run.exchanges[:begins],
+        before=told[:begins],
     )

@@ -62,6 +62,7 @@ class Campaign:
     resets: bool = True
     _done: dict[str, Judged] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
+    _whole: list[str] = field(default_factory=list)
     _started_s: float = 0.0
     _started_at: str = ""
     _redactor: Redactor = field(init=False)
@@ -105,6 +106,9 @@ class Campaign:
         if self.plan.budget is not None:
             await self._chosen()
             return
+        if self.plan.users:
+            await self._levels()
+            return
         if not self.early:
             await self.runner.carry_out(self._left(self.plan.trials), self._finish)
             return
@@ -113,6 +117,16 @@ class Campaign:
             if not trials:
                 return
             await self.runner.carry_out(trials, self._finish)
+
+    async def _levels(self) -> None:
+        """One level of users after the other: each user's next run begins when the one before has ended."""
+        for scenario, users in zip(self.plan.scenarios, self.plan.users, strict=True):
+            if self._stopped:
+                return
+            self.runner.concurrency = users
+            await self.runner.carry_out([t for t in self.plan.trials if t.scenario is scenario], self._finish)
+            if not self._stopped:
+                self._whole.append(scenario.name)
 
     @property
     def _stopped(self) -> str:
@@ -163,11 +177,17 @@ class Campaign:
             early=self.early,
             resets=self.resets,
         )
+        load = None
+        if self.plan.users:
+            from flakestorm.engine.levels import loaded  # few commands put load on an agent
+
+            paces = {name: pace for name, pace in self.runner.hooks.paces.items() if name in self._whole}
+            load = loaded(self.plan, judgement.runs, judgement.cells, paces)
         return Report(
             command=self.plan.command,
             verdict=judgement.verdict,
             exit_code=judgement.exit_code,
-            headline=judgement.headline,
+            headline=judgement.headline if load is None or not order else f"{judgement.headline}; {load.why}",
             seed=self.runner.seed,
             started_at=self._started_at or self.world.now(),
             duration_ms=round((self.world.monotonic() - self._started_s) * 1000, 1) if self._started_at else 0.0,
@@ -185,6 +205,7 @@ class Campaign:
             planned=self.plan.count,
             stopped="" if not judgement.missing else self._stopped,
             saved=judgement.saved,
+            load=load,
         )
 
     def _finish(self, judged: Judged) -> None:

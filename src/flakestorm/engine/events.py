@@ -18,6 +18,7 @@ from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blamed import Blaming
+from flakestorm.engine.loaded import Loaded
 
 __all__ = [
     "CellResult",
@@ -298,7 +299,7 @@ class Report(Record, frozen=True):
         saved: how many trials were left out because the verdicts of their cells were decided.
         config, agent: path of the config file, and the agent in a few words.
         findings, coverage: of a search, what it found and how much it covered.
-        blame: of `blame`, which step it was.
+        blame: of `blame`, which step it was; load: of `load`, how each level went.
     """
 
     command: str
@@ -326,6 +327,7 @@ class Report(Record, frozen=True):
     findings: tuple[Finding, ...] = ()
     coverage: CoverageResult | None = None
     blame: Blaming | None = None
+    load: Loaded | None = None
 
 
 class Planned(Record, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flakestorm.contracts.base import RunView
@@ -10,6 +10,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.record import Record
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.loaded import Pace
 from flakestorm.engine.plan import Trial
 from flakestorm.tape.model import Exchange
 
@@ -41,17 +42,21 @@ class Hooks:
     Args:
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        begins: is awaited right before the agent is asked; nothing is when None.
         doubts: says of a trial that has ended why what it shows proves nothing, e.g. because what stood in for the
             world could not answer; None where it proves something.
         viewed: gives a run as its invariants are to see it, where `within` knows more of it than its ledger.
         reviewed: gives a judged run with the verdicts that it can bear.
         facts: more for the first line of every tape.
+        paces: under load, how the runs of each scenario went by the clock, by its name, as far as they have ended.
         sites: whether finished runs say where faults could act in them.
     """
 
     within: Within = lambda _, __: ()
+    begins: Callable[[Trial], Awaitable[object]] | None = None
     doubts: Callable[[Trial], str | None] = lambda _: None
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view
     reviewed: Callable[[Judged], Judged] = lambda judged: judged
     facts: Mapping[str, object] = field(default_factory=dict)
+    paces: Mapping[str, Pace] = field(default_factory=dict)
     sites: bool = False

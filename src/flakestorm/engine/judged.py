@@ -72,7 +72,7 @@ def judged(
     found = ((i, before.get(str(i.id)) or _verdict(i, view, world)) for i in trial.invariants)
     verdicts = tuple((invariant, verdict) for invariant, verdict in found if verdict is not None)
     bare = replace(view, exchanges=())
-    if view.chaos or not view.exchanges:
+    if view.chaos or not view.held or not view.exchanges:
         return Judged(trial, run, bare, verdicts)
     from flakestorm.tape.tools import calls_of, tool_results_of
 

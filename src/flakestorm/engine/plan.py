@@ -62,6 +62,7 @@ class Plan(Record, frozen=True):
             where there is one, else runs of their own.
         notes: what is known to be missing before anything is run.
         budget: how many of the mutations are run, where they are chosen as runs finish; None for all.
+        users: under load, how many runs of each scenario are under way at once; the scenarios follow one another then.
     """
 
     command: str
@@ -75,6 +76,7 @@ class Plan(Record, frozen=True):
     baseline: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
     budget: int | None = None
+    users: tuple[int, ...] = ()
 
     @property
     def runs(self) -> tuple[Trial, ...]:

@@ -152,6 +152,8 @@ class Runner:
         asked, line = Asked(Answer(), (), 0.0), self.boundary.line(trial.run, pipeline, clock)
         try:
             change = None if trial.mutation is None else trial.mutation.change
+            if self.hooks.begins is not None:
+                await self.hooks.begins(trial)
             asked = await Asking(self.agent, line, clock, lambda: recorder.count, self.limit_ms).ask(given, change)
             if (doubt := self.hooks.doubts(trial)) is not None:
                 nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))

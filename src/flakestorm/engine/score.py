@@ -214,7 +214,7 @@ def _cells(plan: Plan, judged: Sequence[Judged], accounts: Mapping[str, Account]
     trials = {trial.run for trial in plan.trials}
     cells = [_cell(j, i, v) for j in judged if j.trial.run in trials for i, v in j.verdicts]
     notes: list[str] = []
-    if judged and not any(j.view.held for j in judged) and _matters(plan):
+    if judged and not plan.users and not any(j.view.held for j in judged) and _matters(plan):
         notes.append(UNHELD)
     for name, found in accounts.items():
         if unfound := [planned for planned in found.unfound if planned.family == "tool" and planned.particular]:

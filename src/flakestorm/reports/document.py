@@ -69,6 +69,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         "saved": report.saved,
         **_reliability(report),
         **({} if report.blame is None else {"blame": _blame(report.blame, base)}),
+        **({} if report.load is None else {"load": asdict(report.load)}),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
         **_search(report),
     }
@@ -178,7 +179,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
 
 def _reliability(report: Report) -> dict[str, Any]:
     """What repeated trials say; worked out from the cells, so reading it back is not needed."""
-    found = None if report.blame else reliability(report.cells, saved=report.saved)
+    found = None if report.blame or report.load else reliability(report.cells, saved=report.saved)
     if found is None:
         return {}
     flakes = None if found.flakes is None else asdict(found.flakes)
@@ -253,6 +254,8 @@ def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
         document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
     if document.get("command") != "blame":
         document = {key: value for key, value in document.items() if key != "blame"}
+    if document.get("command") != "load":
+        document = {key: value for key, value in document.items() if key != "load"}
     runs = document.get("runs")
     if not isinstance(runs, list):
         return dict(document)

@@ -30,6 +30,7 @@ from flakestorm.reports.blamed import TITLE, lines, picture
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
+from flakestorm.reports.load import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
 
@@ -80,6 +81,8 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         .render(
             report=report,
             repeats=[] if report.blame else list(repeats_lines(report)),
+            load=[] if report.load is None else [HEAD, *load_rows(report.load)],
+            load_lines=[] if report.load is None else load_lines(report.load),
             blamed=None if report.blame is None else list(lines(report.blame)),
             curve=Markup("" if report.blame is None else picture(report.blame)),  # noqa: S704 - numbers and our own words
             grid=grid,

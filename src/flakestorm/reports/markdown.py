@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
 from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
+from flakestorm.reports.load import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
 
@@ -35,6 +36,7 @@ def markdown(report: Report) -> str:
         *_phases(report.phases),
         *_scores(report.scores),
         *_repeats(report),
+        *_load(report),
         *_map(grid_of(report)),
         *_broken(report),
         *(f"> {_safe(one_line(note, 1000))}" for note in report.notes[:LISTED]),
@@ -81,6 +83,14 @@ def _repeats(report: Report) -> Iterator[str]:
     lines = [f"- {_safe(line)}" for line in repeats_lines(report)]
     if lines:
         yield "\n".join(lines)
+
+
+def _load(report: Report) -> Iterator[str]:
+    if report.load is None:
+        return
+    rows = ["| " + " | ".join(row) + " |" for row in (HEAD, *load_rows(report.load))]
+    yield "\n".join([rows[0], "|---" * len(HEAD) + "|", *rows[1:]])
+    yield "\n".join(f"- {_safe(line)}" for line in load_lines(report.load))
 
 
 def _map(grid: Grid) -> Iterator[str]:

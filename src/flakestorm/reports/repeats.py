@@ -15,8 +15,9 @@ _SHOWN = 4
 
 
 def repeats_lines(report: Report) -> Iterator[str]:
-    """pass^k, each with its interval and its tasks, and the flake rate; nothing where nothing was repeated."""
-    found = reliability(report.cells, saved=report.saved)
+    """pass^k, each with its interval and its tasks, and the flake rate; nothing where nothing was repeated, or where
+    runs were repeated to put load on the agent."""
+    found = None if report.load else reliability(report.cells, saved=report.saved)
     if found is None:
         return
     for each in (k for k in found.pass_k if k.k <= _SHOWN or k.k == len(found.pass_k)):

@@ -19,6 +19,7 @@ from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.load import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken
@@ -120,6 +121,7 @@ def _body(page: _Page, report: Report, limit: int) -> None:
         _found(page, report)
     else:
         _map(page, grid_of(report))
+    _load(page, report)
     _tallies(page, report)
     if not report.findings:
         _broken(page, report, limit)
@@ -156,6 +158,20 @@ def _repeats(page: _Page, report: Report) -> None:
     """pass^k and the flake rate, where there was more than one trial."""
     for line in repeats_lines(report):
         page.say("", line)
+
+
+def _load(page: _Page, report: Report) -> None:
+    """How each level went: latencies and answers a second."""
+    if report.load is None:
+        return
+    page.gap()
+    rows = [HEAD, *load_rows(report.load)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for at, row in enumerate(rows):
+        cells_ = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        page.say("" if at else "bold", "  ".join(cells_).rstrip())
+    for line in load_lines(report.load):
+        page.say("bright_black", line)
 
 
 def _map(page: _Page, grid: Grid) -> None:

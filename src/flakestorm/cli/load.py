@@ -1,0 +1,44 @@
+"""`flakestorm load`."""
+
+from __future__ import annotations
+
+import click
+
+from flakestorm import api
+from flakestorm.cli.judge import carry_out, min_score_option
+from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.spending import Spending, spending_options
+from flakestorm.engine.events import Report
+
+__all__ = ["load"]
+
+
+def _levels(_: click.Context, __: click.Parameter, said: str | None) -> tuple[int, ...] | None:
+    """`1,10,100`."""
+    if said is None:
+        return None
+    words = [word.strip() for word in said.split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise click.BadParameter(f"{said!r} is not a list of numbers, such as 1,10,100")
+    return tuple(map(int, words))
+
+
+@click.command()
+@global_options
+@click.option("--users", callback=_levels, metavar="N,N,...", help="Users at once, level by level (load.users).")
+@click.option("--runs", "each", type=click.IntRange(min=1), help="Runs of each level (load.runs).")
+@min_score_option("the contract score that decides", full=100)
+@spending_options
+def load(
+    options: Globals, users: tuple[int, ...] | None, each: int | None, min_score: float | None, spending: Spending
+) -> int:
+    """Put more and more users on the agent at once, without chaos, and judge every answer.
+
+    Each level is a row of the map; latencies are given as percentiles with their intervals. Fails as `contract run`
+    does.
+    """
+
+    def judge(project: api.Project, opts: api.Options) -> Report:
+        return project.under_load(opts, users=users, runs=each)
+
+    return carry_out(options, "load", judge, min_score, spending=spending)

@@ -1,0 +1,193 @@
+"""Load: the same prompts, by more and more users at once.
+
+A level is a scenario without faults in which so many runs are under way at a time, so map, score and gate are those of
+every other command. The loop is closed: a user asks again when the answer has come, and a level's first runs begin
+together. So an agent that stalls is asked less often; what is measured is what so many users would wait, and not what a
+given rate of arrivals would do to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from flakestorm.config.model import Invariant, Scenario
+from flakestorm.contracts.matrix import needs_baseline
+from flakestorm.engine.events import CellResult, RunResult
+from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, Pace, PromiseAt
+from flakestorm.engine.plan import Plan, Trial, run_id
+from flakestorm.stats.difference import agresti_caffo
+from flakestorm.stats.intervals import wilson
+from flakestorm.stats.percentiles import percentile
+from flakestorm.tape.model import Exchange
+
+__all__ = ["PERCENTS", "Untold", "load_plan", "loaded"]
+
+
+class Untold(Sequence[Exchange]):
+    """The exchanges of a run that cannot be told from those of others.
+
+    Raises:
+        LookupError: somebody looks; a rule that does is inconclusive then.
+    """
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self
+        raise LookupError(_UNTOLD)
+
+    def __len__(self) -> int:
+        raise LookupError(_UNTOLD)
+
+
+_UNTOLD = "under load, the calls of one run of a shared agent cannot be told from those of others"
+
+PERCENTS = (50, 90, 95, 99)
+"""Which percentiles of the latencies are given, where there are runs enough."""
+
+
+def load_plan(
+    *,
+    users: Sequence[int],
+    runs: int,
+    invariants: Sequence[Invariant],
+    prompts: Sequence[str],
+    trials: int | None = None,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """Lay out the runs of every level.
+
+    Args:
+        users: of each level.
+        runs: of each level, at the least; it has also at least as many as users, and all prompts equally often.
+        invariants: what is judged; those with `probes` are judged on the probes.
+        prompts: the golden prompts.
+        trials: runs of each prompt in place of `runs`; a level still has as many runs as users.
+        notes: what is known to be missing before anything is run.
+    """
+    scenarios = tuple(Scenario(name=f"{n} user{'' if n == 1 else 's'}") for n in users)
+    probes = tuple(dict.fromkeys(probe for invariant in invariants for probe in invariant.probes))
+    plan = Plan(
+        "load", scenarios, tuple(invariants), (*prompts, *probes), len(prompts), (), notes=tuple(notes),
+        users=tuple(users),
+    )  # fmt: skip
+    chosen = [p for p in range(len(plan.prompts)) if plan.judges(p)]
+    baseline = plan.controls(p for p in chosen if any(map(needs_baseline, plan.judges(p))))
+    made: list[Trial] = []
+    for scenario, count in zip(scenarios, users, strict=True):
+        each = max(trials or -(-runs // len(chosen)), -(-count // len(chosen))) if chosen else 0
+        made += [  # the prompts take turns, so that users ask different things at the same time
+            Trial(run_id(len(baseline) + len(made) + at), scenario, p, plan.prompts[p], number, plan.judges(p))
+            for at, (number, p) in enumerate((n, p) for n in range(1, each + 1) for p in chosen)
+        ]
+    return replace(plan, trials=tuple(made), baseline=baseline)
+
+
+def loaded(plan: Plan, runs: Sequence[RunResult], cells: Sequence[CellResult], paces: Mapping[str, Pace]) -> Loaded:
+    """How each level went, as far as it was made.
+
+    Args:
+        plan: by `load_plan`.
+        runs, cells: of the whole command.
+        paces: of each level that was finished, by the scenario's name.
+    """
+    levels: list[LevelResult] = []
+    for scenario, users in zip(plan.scenarios, plan.users, strict=True):
+        level = _level(
+            scenario.name,
+            users,
+            [run for run in runs if run.scenario == scenario.name],
+            [cell for cell in cells if cell.scenario == scenario.name],
+            paces.get(scenario.name),
+        )
+        levels.append(_compared(levels[0], level) if levels else level)
+    knee = next((level for level in levels if level.slower or any(p.worse for p in level.promises)), None)
+    return Loaded(tuple(levels), None if knee is None else knee.users, _why(levels, knee))
+
+
+def _level(
+    name: str, users: int, runs: Sequence[RunResult], cells: Sequence[CellResult], pace: Pace | None
+) -> LevelResult:
+    unknown = sum(_unknown(run) for run in runs)
+    answered = sum(run.error is None for run in runs)
+    waits = [run.latency_ms if run.error is None else float("inf") for run in runs if not _unknown(run)]
+    found = (percentile(waits, percent) for percent in PERCENTS)
+    return LevelResult(
+        name,
+        users,
+        len(runs),
+        answered,
+        unknown,
+        None if pace is None else round(pace.took_ms, 1),
+        round(answered / pace.took_ms * 1000, 3) if pace and pace.took_ms else None,
+        round(sum(run.latency_ms for run in runs) / pace.took_ms, 2) if pace and pace.took_ms else None,
+        None if pace is None or pace.own_ms is None else round(pace.own_ms, 1),
+        tuple(LatencyAt(p.percent, _ms(p.value), _ms(p.low), _ms(p.high), p.n) for p in found if p is not None),
+        tuple(_promise(name, [c for c in cells if c.invariant == name]) for name in dict.fromkeys(
+            cell.invariant for cell in cells)),
+    )  # fmt: skip
+
+
+def _unknown(run: RunResult) -> bool:
+    return (run.error or "").startswith("unreachable")
+
+
+def _ms(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _promise(invariant: str, cells: Sequence[CellResult]) -> PromiseAt:
+    passed, failed = (sum(c.verdict == outcome for c in cells) for outcome in ("pass", "fail"))
+    interval = wilson(passed, passed + failed)
+    low, high = interval or (None, None)
+    failing = False
+    for prompt in {cell.prompt for cell in cells}:
+        mine = [c for c in cells if c.prompt == prompt]
+        good, bad = (sum(c.verdict == outcome for c in mine) for outcome in ("pass", "fail"))
+        failing = failing or (good + bad > 0 and good / (good + bad) < mine[0].min_pass_rate)
+    return PromiseAt(invariant, passed, passed + failed, len(cells) - passed - failed, low, high, failing)
+
+
+def _compared(first: LevelResult, level: LevelResult) -> LevelResult:
+    """The level, with what got worse since the first one."""
+    before = {promise.invariant: promise for promise in first.promises}
+    promises = tuple(replace(p, worse=_worse(before.get(p.invariant), p)) for p in level.promises)
+    return replace(level, promises=promises, slower=_slower(_median(first), _median(level), level.own_ms or 0.0))
+
+
+def _worse(first: PromiseAt | None, now: PromiseAt) -> bool:
+    if first is None or first.failing or not now.failing:
+        return False
+    change = agresti_caffo(first.passed, first.conclusive, now.passed, now.conclusive)
+    return change is not None and change.high < 0
+
+
+def _median(level: LevelResult) -> LatencyAt | None:
+    return next((latency for latency in level.latencies if latency.percent == 50), None)
+
+
+def _slower(first: LatencyAt | None, now: LatencyAt | None, own_ms: float) -> bool:
+    if first is None or now is None or first.value is None:
+        return False
+    doubled = now.value is None or now.value >= 2 * first.value + own_ms
+    apart = first.high is not None and (now.low is None or now.low > first.high)
+    return doubled and apart
+
+
+def _why(levels: Sequence[LevelResult], knee: LevelResult | None) -> str:
+    if knee is None:
+        most = max((level.users for level in levels if level.duration_ms is not None), default=0)
+        if not most:
+            return "no level was finished"
+        already = [p.invariant for p in levels[0].promises if p.failing]
+        said = f" ({', '.join(already)} broken from the first level on)" if already else ""
+        return f"no knee up to {most} user{'' if most == 1 else 's'}{said}"
+    found = [f"{p.invariant} holds in {p.passed} of {p.conclusive} runs" for p in knee.promises if p.worse]
+    if knee.slower:
+        now, first = _median(knee), _median(levels[0])
+        ms = "no answer" if now is None or now.value is None else f"{now.value:.0f} ms"
+        was = "?" if first is None or first.value is None else f"{first.value:.0f} ms"
+        found.append(f"the median latency is {ms}, after {was} at first")
+    return f"the knee is at {knee.users} users: {', '.join(found)}"

@@ -1,0 +1,114 @@
+"""What a load test found out: how each level of users went, and where it gives way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LatencyAt", "LevelResult", "Loaded", "Pace", "PromiseAt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a level went by the clock.
+
+    Args:
+        took_ms: from the first request to the last answer.
+        own_ms: see `LevelResult`.
+    """
+
+    took_ms: float
+    own_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyAt:
+    """A percentile of the latencies of one level.
+
+    A run without an answer counts as slower than any answer, so failing quickly makes no level look quick.
+
+    Args:
+        percent: which, e.g. 95.
+        value: in ms; None: among the runs without an answer.
+        low, high: 95% interval, in ms; None in the same sense.
+        n: how many runs it rests on.
+    """
+
+    percent: float
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseAt:
+    """One invariant at one level, over all prompts.
+
+    Args:
+        invariant: by id.
+        passed, conclusive, inconclusive: runs.
+        low, high: 95% interval of the rate passed/conclusive, 0..1; None without a conclusive run.
+        failing: whether it is below its `min_pass_rate` with some prompt.
+        worse: whether it is failing, was not at the first level, and the rates differ by more than chance explains (95%
+            interval of the difference).
+    """
+
+    invariant: str
+    passed: int
+    conclusive: int
+    inconclusive: int
+    low: float | None
+    high: float | None
+    failing: bool
+    worse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LevelResult:
+    """One level.
+
+    Args:
+        scenario: its name among the scenarios; users: how many had a run under way at once.
+        runs: how many were made.
+        answered: how many ended with an answer; unknown: how many could not be made for reasons that are not the
+            agent's, and are left out of the latencies.
+        duration_ms: wall time from the first request to the last answer; None where the level was not finished.
+        per_second: answers a second; None where the level was not finished.
+        under_way: how many runs were waiting for their answer at once, on average over that time: fewer than users
+            where runs come to their end, and where an agent is so quick that it is not asked again as quickly; None
+            where the level was not finished.
+        own_ms: the most of a latency that may be flakestorm's own work: its processor time for a run, times the users
+            who may be served before; None for an agent in the same process, whose work it cannot be told from.
+        latencies: the percentiles that so many runs are enough for.
+        promises: one for each invariant that applied.
+        slower: whether its median is at least twice that of the first level, by intervals that do not touch, and
+            `own_ms` does not explain it.
+    """
+
+    scenario: str
+    users: int
+    runs: int
+    answered: int
+    unknown: int
+    duration_ms: float | None
+    per_second: float | None
+    under_way: float | None
+    own_ms: float | None
+    latencies: tuple[LatencyAt, ...]
+    promises: tuple[PromiseAt, ...]
+    slower: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load test found.
+
+    Args:
+        levels: in rising order of users.
+        knee: users of the first level at which a promise is worse or the median has doubled; None where there is none.
+        why: the same in words.
+    """
+
+    levels: tuple[LevelResult, ...]
+    knee: int | None
+    why: str

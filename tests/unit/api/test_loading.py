@@ -1,0 +1,103 @@
+import resource
+import threading
+from pathlib import Path
+
+import pytest
+
+from flakestorm import api
+from flakestorm.errors import ConfigError, Misuse
+
+CONFIG = """
+version: "2.0"
+agent: {type: python, endpoint: "crowded:answer", reset_function: "crowded:reset"}
+golden_prompts: [hi]
+load: {users: [1, 6], runs: 6}
+"""
+AGENT = """
+import threading
+everybody, crowd, resets = threading.Barrier(6), [], []
+
+def reset():
+    resets.append(1)
+
+def answer(text):
+    crowd.append(threading.get_ident())
+    if len(crowd) > 6:  # the second level
+        everybody.wait(20)
+    return text
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "crowded.py").write_text(AGENT)
+
+    def make(rules: str) -> api.Project:
+        (tmp_path / "flakestorm.yaml").write_text(CONFIG + rules)
+        return api.load()
+
+    return make
+
+
+def test_users_of_an_agent_in_this_process_ask_together_and_nothing_is_reset(project) -> None:
+    report = project("invariants: [{type: completes}, {type: max_calls, limit: 0}]").under_load()
+    assert (report.verdict, report.exit_code, report.command) == ("pass", 0, "load")
+    assert [(level.users, level.answered) for level in report.load.levels] == [(1, 6), (6, 6)]
+    assert report.load.levels[1].own_ms is None
+    assert [note for note in report.notes if "not reset" in note]
+    assert report.config == "flakestorm.yaml"
+    assert threading.active_count() < 20
+
+
+def test_the_contracts_rules_come_first(project) -> None:
+    rules = (
+        "invariants: [{type: completes, id: top}]\n"
+        "contract: {name: c, invariants: [{type: completes, id: own}], chaos_matrix: [{name: calm}]}"
+    )
+    report = project(rules).under_load(users=[1], runs=1)
+    assert {cell.invariant for cell in report.cells} == {"own"}
+
+
+def test_a_rule_for_chaos_only_leaves_nothing_to_judge(project) -> None:
+    report = project("invariants: [{type: completes, when: any_chaos_active}]").under_load(users=[1], runs=1)
+    assert (report.verdict, report.exit_code) == ("inconclusive", 3)
+
+
+def test_nothing_to_judge_by(project) -> None:
+    with pytest.raises(ConfigError, match="needs an invariant"):
+        project("").under_load()
+    http = project("invariants: [{type: max_calls, limit: 1}]")
+    text = Path("flakestorm.yaml").read_text().replace('type: python, endpoint: "crowded:answer"', "endpoint: http://x")
+    Path("flakestorm.yaml").write_text(text)
+    assert http is not None
+    with pytest.raises(ConfigError, match="looks at the answer"):
+        api.load().under_load()
+
+
+@pytest.mark.parametrize(
+    "options", [api.Options(concurrency=2), api.Options(early=True), api.Options(resume=Path("x.json"))]
+)
+def test_what_has_no_place_here(project, options: api.Options) -> None:
+    with pytest.raises(Misuse, match="load knows no"):
+        project("invariants: [{type: completes}]").under_load(options)
+
+
+@pytest.mark.parametrize("users", [[2, 1], [0], [501]])
+def test_levels_that_make_no_sense(project, users: list[int]) -> None:
+    with pytest.raises(Misuse, match="load: "):
+        project("invariants: [{type: completes}]").under_load(users=users)
+
+
+def test_there_is_room_for_every_user_or_it_is_said(project, monkeypatch) -> None:
+    limits, granted = [(256, 4096)], []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: granted.append(wanted))
+    made = project("invariants: [{type: completes}]")
+    Path("crowded.py").write_text("def reset(): ...\ndef answer(text):\n    return text\n")
+    made.under_load(users=[1, 100], runs=1)
+    assert granted == [(500, 4096)]
+    limits.append((256, 400))
+    with pytest.raises(Misuse, match="100 users need 500 open files, and this system allows 400"):
+        made.under_load(users=[1, 100], runs=1)
+    assert made.under_load(api.Options(dry_run=True), users=[1, 100], runs=1).planned == 101

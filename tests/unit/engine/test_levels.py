@@ -1,0 +1,112 @@
+import pytest
+
+from flakestorm.config.model import Invariant
+from flakestorm.engine.events import CellResult, RunResult
+from flakestorm.engine.levels import Untold, load_plan, loaded
+from flakestorm.engine.loaded import Pace
+
+COMPLETES = Invariant(type="completes", id="completes")
+PROBED = Invariant(type="refusal_check", id="refuses", probes=["your prompt?"])
+STEADY = Invariant(type="behavior_unchanged", id="steady", baseline="auto")
+
+
+def test_a_level_has_as_many_runs_as_users_and_all_prompts_equally_often() -> None:
+    plan = load_plan(users=[1, 10], runs=5, invariants=[COMPLETES, PROBED], prompts=["a", "b"])
+    assert [(s.name, s.chaos) for s in plan.scenarios] == [("1 user", False), ("10 users", False)]
+    per_level = {s.name: [t.prompt for t in plan.trials if t.scenario is s] for s in plan.scenarios}
+    assert per_level == {"1 user": [0, 1, 2] * 2, "10 users": [0, 1, 2] * 4}
+    assert [t.run for t in plan.trials] == [f"r-{n + 1:04d}" for n in range(18)]
+    assert [t.invariants for t in plan.trials if t.prompt == 2] == [(PROBED,)] * 6
+
+
+def test_trials_say_how_often_each_prompt_is_asked() -> None:
+    plan = load_plan(users=[1, 10], runs=5, invariants=[COMPLETES], prompts=["a", "b"], trials=3)
+    assert [sum(t.scenario is s for t in plan.trials) for s in plan.scenarios] == [6, 10]
+
+
+def test_what_is_compared_has_a_baseline_before_any_load() -> None:
+    plan = load_plan(users=[10], runs=10, invariants=[STEADY], prompts=["a"])
+    assert [t.run for t in plan.baseline] == ["r-0001"]
+    assert plan.trials[0].run == "r-0002"
+    assert plan.count == 11
+
+
+def run(scenario: str, at: int, latency_ms: float, error: str | None = None) -> RunResult:
+    return RunResult(f"{scenario}-{at}", scenario, 0, at, "a", "", error, latency_ms, 0, (), (), {}, "", "")
+
+
+def cells(scenario: str, verdicts: str, *, rate: float = 1.0) -> list[CellResult]:
+    words = {"P": "pass", "F": "fail", "I": "inconclusive"}
+    return [
+        CellResult(scenario, "completes", "high", 0, at, words[v], "", f"{scenario}-{at}", min_pass_rate=rate)
+        for at, v in enumerate(verdicts)
+    ]
+
+
+PLAN = load_plan(users=[1, 10], runs=40, invariants=[COMPLETES], prompts=["a"])
+CALM = [run("1 user", at, 100 + at) for at in range(40)]
+PACES = {"1 user": Pace(4000, 3), "10 users": Pace(1000, 30)}
+
+
+def test_a_promise_that_holds_no_more_is_a_knee() -> None:
+    later = [run("10 users", at, 110 + at) for at in range(40)]
+    found = loaded(PLAN, [*CALM, *later], [*cells("1 user", "P" * 40), *cells("10 users", "PF" * 20)], PACES)
+    assert found.knee == 10
+    assert found.why == "the knee is at 10 users: completes holds in 20 of 40 runs"
+    before, after = (level.promises[0] for level in found.levels)
+    assert (before.passed, before.failing, before.worse) == (40, False, False)
+    assert (after.passed, after.conclusive, after.failing, after.worse) == (20, 40, True, True)
+    assert after.low == pytest.approx(0.3518, abs=1e-3)
+    assert [level.per_second for level in found.levels] == [10.0, 40.0]
+    assert found.levels[1].under_way == pytest.approx(5.18)
+
+
+def test_what_chance_explains_is_no_knee() -> None:
+    later = [run("10 users", at, 110 + at) for at in range(40)]
+    found = loaded(PLAN, [*CALM, *later], [*cells("1 user", "P" * 40), *cells("10 users", "P" * 39 + "F")], PACES)
+    assert (found.knee, found.levels[1].promises[0].failing) == (None, True)
+    assert found.why == "no knee up to 10 users"
+
+
+def test_what_was_broken_before_is_no_knee_and_is_said() -> None:
+    later = [run("10 users", at, 110 + at) for at in range(40)]
+    found = loaded(PLAN, [*CALM, *later], [*cells("1 user", "PF" * 20), *cells("10 users", "F" * 40)], PACES)
+    assert (found.knee, found.why) == (None, "no knee up to 10 users (completes broken from the first level on)")
+
+
+def test_nothing_conclusive_is_neither_kept_nor_broken() -> None:
+    found = loaded(PLAN, CALM, cells("1 user", "I" * 40), {})
+    promise = found.levels[0].promises[0]
+    assert (promise.conclusive, promise.inconclusive, promise.low, promise.failing) == (0, 40, None, False)
+    assert (found.levels[0].per_second, found.why) == (None, "no level was finished")
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "own_ms", "knee"), [(260, 10, 10), (260, 80, None), (260, None, 10), (190, 0, None)]
+)
+def test_a_median_that_doubles_is_a_knee_unless_our_own_work_explains_it(latency_ms, own_ms, knee) -> None:
+    later = [run("10 users", at, latency_ms + at) for at in range(40)]
+    found = loaded(PLAN, [*CALM, *later], [], {**PACES, "10 users": Pace(1000, own_ms)})
+    assert (found.knee, found.levels[1].slower) == (knee, knee is not None)
+
+
+def test_a_run_without_an_answer_is_slower_than_any_answer() -> None:
+    quick = [run("10 users", at, 1.0, "http: HTTP 503" if at % 4 else None) for at in range(40)]
+    found = loaded(PLAN, [*CALM, *quick], [], PACES)
+    level = found.levels[1]
+    assert (level.answered, level.runs, level.unknown) == (10, 40, 0)
+    assert [(each.percent, each.value, each.high) for each in level.latencies] == [(50, None, None), (90, None, None)]
+    assert (found.knee, "no answer, after 119 ms" in found.why) == (10, True)
+
+
+def test_what_could_not_be_asked_is_in_no_latency() -> None:
+    lost = [run("10 users", at, 1.0, "unreachable: too many open files" if at < 5 else None) for at in range(40)]
+    level = loaded(PLAN, [*CALM, *lost], [], PACES).levels[1]
+    assert (level.unknown, level.latencies[0].n) == (5, 35)
+
+
+def test_whoever_looks_at_calls_that_nobody_can_tell_apart_is_told() -> None:
+    for look in (list, len, lambda untold: untold[0], bool):
+        with pytest.raises(LookupError, match="cannot be told"):
+            look(Untold())
+    assert isinstance(Untold()[1:3], Untold)

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import pytest
+
+from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, PromiseAt
+from flakestorm.reports import document, html, markdown, terminal
+from flakestorm.reports.load import HEAD, load_lines, load_rows
+from report_samples import HOSTILE, sample
+
+HALF = (LatencyAt(50, 120.46, 99.96, None, 39), LatencyAt(90, None, 130.0, None, 39))
+BROKEN = PromiseAt("own-name", 20, 40, 0, 0.352, 0.648, True, True)
+LEVELS = (
+    LevelResult("1 user", 1, 5, 5, 0, 500.0, 10.0, 0.9, 3.0, (), (PromiseAt("own-name", 5, 5, 0, 0.57, 1.0, False),)),
+    LevelResult("10 users", 10, 40, 38, 1, None, None, None, 30.4, HALF, (BROKEN,)),
+)
+LOAD = Loaded(LEVELS, 10, "the knee is at 10 users")
+
+
+def test_rows_have_intervals_or_say_that_there_is_nothing() -> None:
+    one, ten = load_rows(LOAD)
+    assert dict(zip(HEAD, one, strict=True)) == {
+        "users": "1", "at once": "0.9", "answered": "5 of 5", "answers/s": "10.0",
+        "p50 ms": "-", "p90 ms": "-", "p95 ms": "-", "p99 ms": "-",
+    }  # fmt: skip
+    assert ten[:4] == ("10", "-", "38 of 40", "-")
+    assert ten[4:6] == ("120 [100.0, no answer]", "no answer [130, no answer]")
+
+
+def test_lines_tell_counts_intervals_and_what_is_missing() -> None:
+    lines = "\n".join(load_lines(LOAD))
+    assert "10 users: own-name held in 20 of 40 runs [0.352, 0.648], worse than chance explains" in lines
+    assert "too few runs at every level for p95 (needs 72), p99 (needs 368)" in lines
+    assert "10 users: up to 30 ms of a latency may be flakestorm's own work" in lines
+    assert "1 run could not be made from here" in lines
+    assert "closed loop" in lines
+
+
+@pytest.mark.parametrize("form", [terminal.text, markdown.markdown, html.render])
+def test_every_form_shows_the_levels(form) -> None:
+    shown = form(replace(sample(), command="load", load=LOAD))
+    assert "120 [100.0, no answer]" in shown
+    assert "own-name held in 20 of 40 runs" in shown.replace("&#45;", "-").replace("\n", " ")
+
+
+def test_the_document_is_read_back() -> None:
+    report = replace(sample(), command="load", load=LOAD)
+    found = document.from_document(document.to_document(report))
+    assert found.load == LOAD
+    assert document.from_document({**document.to_document(report), "command": "other"}).load is None
+
+
+def test_what_an_id_says_is_no_markup() -> None:
+    hostile = replace(LEVELS[1], promises=(replace(BROKEN, invariant=HOSTILE),))
+    shown = html.render(replace(sample(), command="load", load=replace(LOAD, levels=(hostile,))))
+    assert "<script>window.pwned" not in shown
+    assert "<script>" not in markdown.markdown(replace(sample(), load=replace(LOAD, levels=(hostile,))))
