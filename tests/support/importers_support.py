@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -73,6 +74,7 @@ def write_yaml(path: Path, document: Any) -> Path:
 
 def imported(file: Path, **options: Any) -> dict[str, Any]:
     """The tape made of a file, as `tapes show --format json` tells it; its seals are checked."""
-    tape = Tape.open(import_file(file, file.with_suffix(".tape"), **options).tape)
-    tape.verify()
-    return describe(tape)
+    with TemporaryDirectory() as folder:  # never beside what others recorded
+        tape = Tape.open(import_file(file, Path(folder) / f"{file.stem}.tape", **options).tape)
+        tape.verify()
+        return describe(tape)
