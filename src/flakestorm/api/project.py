@@ -8,7 +8,7 @@ from dataclasses import replace as copied
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from flakestorm.agents.registry import make as make_agent
 from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, settled
@@ -17,7 +17,7 @@ from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config import load as load_config
-from flakestorm.config.access import faults_in, invariants_in
+from flakestorm.config.access import all_invariants, faults_in, invariants_in
 from flakestorm.config.load import located
 from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
 from flakestorm.config.problems import Path as Place
@@ -144,7 +144,7 @@ class Project(Record, frozen=True):
             llm_faults=[f for f in faults if isinstance(f, LlmFault)],
             context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
         )
-        everything = self._all_invariants()
+        everything = all_invariants(self.config)
         probing = [i.probing([]) for i in everything if prompt in i.probes]
         plan = make_plan(
             "run",
@@ -243,7 +243,7 @@ class Project(Record, frozen=True):
         from flakestorm.api.exploring import BUDGET, explore
         from flakestorm.engine.repertoire import repertoire_for, repertoire_of
 
-        invariants, golden = self._all_invariants(), self.config.golden_prompts
+        invariants, golden = all_invariants(self.config), self.config.golden_prompts
         if not invariants:
             require_invariants(self.config)
         for prompt in prompts or ():
@@ -276,7 +276,7 @@ class Project(Record, frozen=True):
         from flakestorm.api.shrinking import BUDGET, shrink
         from flakestorm.engine.repertoire import repertoire_for
 
-        everything = self._all_invariants()
+        everything = all_invariants(self.config)
         if case.prompt is not None and case.prompt >= len(self.config.golden_prompts):
             raise Misuse(f"the case is of golden prompt {case.prompt}, and the config has no such prompt")
         return shrink(
@@ -387,15 +387,6 @@ class Project(Record, frozen=True):
             "(`flakestorm profiles` lists them)",
             file=self.path,
         )
-
-    def _all_invariants(self) -> list[Invariant]:
-        """The contract's invariants and the top-level ones; of two that are the same, one."""
-        own = self.config.contract.invariants if self.config.contract else []
-        ids = {invariant.id for invariant in own}
-        top = [
-            replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in self.config.invariants if i not in own
-        ]
-        return [*own, *top]
 
 
 def _open(tape: str | Path) -> Tape:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from flakestorm.config.faults import Chaos, ContextAttack, LlmFault, Scenario, ToolFault
 from flakestorm.config.invariants import Invariant
 from flakestorm.config.model import Config, Contract, Model
@@ -11,6 +13,7 @@ from flakestorm.config.problems import Path
 from flakestorm.errors import ConfigError
 
 __all__ = [
+    "all_invariants",
     "contract_of",
     "faults_in",
     "invariants_in",
@@ -19,6 +22,14 @@ __all__ = [
     "scenarios_of",
     "tools_of",
 ]
+
+
+def all_invariants(config: Config) -> list[Invariant]:
+    """The contract's invariants and the top-level ones; of two that are the same, one."""
+    own = config.contract.invariants if config.contract else []
+    ids = {invariant.id for invariant in own}
+    top = [replace(i, id=f"{i.id} (top level)") if i.id in ids else i for i in config.invariants if i not in own]
+    return [*own, *top]
 
 
 def require_invariants(config: Config) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from flakestorm.core.call import Call, Headers, Reply, Tap, header, streamed
+from flakestorm.core.call import Call, Headers, Reply, Tap, streamed
 from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Passing, Watching
@@ -25,6 +25,7 @@ from flakestorm.errors import StageError
 from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
 from flakestorm.tape.lines import FILE, Lines, Said
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.noting import Heads, broke, differ, ended, heads, keep_upload, so_far, unheard
 from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.tape.room import CUT, Room
 from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
@@ -77,7 +78,7 @@ class Recorder:
         self._digest: str | None = None
         self.redactor = redactor or Redactor(key_of(sorted(header.items(), key=str)))
         self._cleaner = Cleaner(self.redactor)
-        self._asked_heads, self._said_heads = _Heads(self.redactor), _Heads(self.redactor)
+        self._asked_heads, self._said_heads = Heads(self.redactor), Heads(self.redactor)
         self._header = {"format": f"flakestorm-tape/{FILE}", "version": __version__, "key": self.redactor.key, **header}
         if self.redactor.patterns:
             self._header["redact"] = list(self.redactor.patterns.entries)
@@ -135,7 +136,7 @@ class Recorder:
         at = self._open.get(cast(Site, call.site))
         if at is None or at.exchange.site not in self._ledger.hit:
             return call
-        at.heard, at.world = True, _unheard()
+        at.heard, at.world = True, unheard()
         return _World(call, at, at.world)
 
     def inner(self, call: Call) -> Flow | Call:
@@ -150,7 +151,7 @@ class Recorder:
         hit = self._ledger.hit
         if not hit or at.heard or exchange.site not in hit:  # nothing stands between, or it is noted further out
             return call
-        at.world = _unheard()
+        at.world = unheard()
         return _World(call, at, at.world)
 
     def close(
@@ -171,8 +172,8 @@ class Recorder:
             if self._digest is not None:
                 return
             for at in list(self._open.values()):
-                at.exchange.reply = _so_far(at.exchange.reply)
-                at.world = at.world and _so_far(at.world)
+                at.exchange.reply = so_far(at.exchange.reply)
+                at.world = at.world and so_far(at.world)
                 self.ended(at)
             self._say()
             output, error = cleaned(output, self.redactor), self.redactor.maybe(error)
@@ -214,10 +215,10 @@ class Recorder:
             exchange.faults = tuple(firing for firing in fired if exchange.site in (firing.site, firing.via))
         if exchange.faults and world is not None:
             if at.said is not None:
-                _heads(world, at.said, self.redactor)
-            exchange.world = world if _differ(world, exchange.reply) else None
+                heads(world, at.said, self.redactor)
+            exchange.world = world if differ(world, exchange.reply) else None
         if at.call.upload is not None:
-            _keep_upload(exchange, at.call.upload)
+            keep_upload(exchange, at.call.upload)
         clean = self._cleaner.exchange(exchange, known=at.known)
         self._late = self._late or (self.redactor.version != self._known and self._written > 0)
         self._known = self.redactor.version
@@ -270,7 +271,7 @@ class _Open(Watching, Tap):
         return self
 
     def failed(self, error: BaseException) -> None:
-        _broke(self._into, error)
+        broke(self._into, error)
         self._recorder.ended(self)
 
     def chunk(self, data: bytes) -> None:
@@ -293,32 +294,12 @@ class _Open(Watching, Tap):
         if error is None:
             self._into.end = "eof"
         else:
-            _ended(self._into, error)
+            ended(self._into, error)
         self._recorder.ended(self)
 
     def now_ms(self) -> float:
         """Milliseconds since the run began."""
         return self._recorder.now_ms()
-
-
-class _Heads:
-    """Header fields without secrets; seams give the very object again where the fields are the same as before."""
-
-    __slots__ = ("_last", "_redactor")
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._last: tuple[Headers, Headers, int] = (), (), -1
-
-    def headers(self, fields: Headers) -> Headers:
-        """As `Redactor.headers`."""
-        last, redactor = self._last, self._redactor
-        if fields is last[0] and redactor.version == last[2]:
-            return last[1]
-        version = redactor.version
-        clean = redactor.headers(fields)
-        self._last = fields, clean, version
-        return clean
 
 
 class _World(Passing, Tap):
@@ -334,7 +315,7 @@ class _World(Passing, Tap):
         return reply.pipe(self)
 
     def failed(self, error: BaseException) -> None:
-        _broke(self._into, error)
+        broke(self._into, error)
 
     def chunk(self, data: bytes) -> None:
         if not self._room.cut:
@@ -342,62 +323,4 @@ class _World(Passing, Tap):
             self._into.at_ms.append(self._at.now_ms())
 
     def end(self, error: BaseException | None) -> None:
-        _ended(self._into, error)
-
-
-def _heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:
-    into.status, into.reason, into.stream = reply.status, reply.reason, reply.streamed
-    into.headers = redactor.headers(reply.headers)
-
-
-def _unheard() -> Recorded:
-    """A reply of which nothing is known yet."""
-    return Recorded(0, (), "", [], [], False, "client left")
-
-
-def _ended(into: Recorded, error: BaseException | None) -> None:
-    """The body is over: at its end, or because of this."""
-    if error is None:
-        into.end = "eof"
-    elif isinstance(error, GeneratorExit):
-        into.end = "eof" if _has_all(into) else "client left"
-    else:
-        _broke(into, error)
-
-
-def _broke(into: Recorded, error: BaseException) -> None:
-    """What ended a reply early: a failure, or (cancelled, interrupted, closed) the agent's own leaving."""
-    if isinstance(error, Exception):
-        into.end = "broken"
-        into.error = f"{type(error).__name__}: {error}"[:2000]
-    else:
-        into.end = "client left"
-        if not into.status:
-            into.error = "the agent left before a reply came"
-
-
-def _so_far(reply: Recorded) -> Recorded:
-    """A copy that late chunks do not reach."""
-    return replace(reply, chunks=list(reply.chunks), at_ms=list(reply.at_ms))
-
-
-def _has_all(reply: Recorded) -> bool:
-    """Whether every announced byte passed: some clients stop reading at the length rather than at the end."""
-    length = header(reply.headers, "content-length")
-    return length is not None and length.isdecimal() and sum(map(len, reply.chunks)) >= int(length)
-
-
-def _differ(world: Recorded, reply: Recorded) -> bool:
-    def head(of: Recorded) -> tuple[object, ...]:
-        return of.status, of.reason, of.headers, of.end, of.error
-
-    return head(world) != head(reply) or (world.chunks != reply.chunks and world.body != reply.body)
-
-
-def _keep_upload(exchange: Exchange, upload: object) -> None:
-    seen = getattr(upload, "seen", None)
-    if isinstance(seen, (bytes, bytearray)):
-        exchange.body = bytes(seen)
-    else:
-        streamed = "the request body was streamed by the agent and is not on the tape"
-        exchange.note = "; ".join(filter(None, (streamed, exchange.note)))
+        ended(self._into, error)

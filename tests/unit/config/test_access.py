@@ -6,6 +6,7 @@ import pytest
 
 from config_support import config
 from flakestorm.config.access import (
+    all_invariants,
     contract_of,
     faults_in,
     invariants_in,
@@ -115,3 +116,9 @@ def test_a_model_is_asked_only_where_somebody_wrote_one_down() -> None:
         with pytest.raises(ConfigError, match="model: polite asks a model to judge, and none is configured"):
             model_of(config(block), wanted_by=["polite"])
     assert model_of(config("model: {provider: openai, name: m}\n"), wanted_by=["polite"]).name == "m"
+
+
+def test_of_two_invariants_that_are_the_same_there_is_one() -> None:
+    rules = "[{type: completes, id: ends}, {type: latency, id: quick, max_ms: %d}]"
+    found = all_invariants(config(f"invariants: {rules % 9}\ncontract:\n  name: c\n  invariants: {rules % 5}\n"))
+    assert [str(each.id) for each in found] == ["ends", "quick", "quick (top level)"]
