@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from upstream import Canned, Request, Upstream, document, openai_chat
+from upstream import Canned, Request, Upstream, document, openai_chat, openai_stream, sse
 
 CORPUS = Path(__file__).resolve().parent.parent / "quality" / "corpus"
 TOOLS: Mapping[str, Mapping[str, object]] = {
@@ -26,6 +27,7 @@ TOOLS: Mapping[str, Mapping[str, object]] = {
     "refund": {"receipt": "R1002"},
     "weather": {"value": "sunny"},
     "stock": {"value": 42},
+    "notify": {"sent": True},
 }
 
 
@@ -40,6 +42,8 @@ class Planted:
     prompts: tuple[str, ...]
     prompt: int
     modes: tuple[str, ...]
+    inputs: int = 0
+    home: Path = CORPUS
 
     @property
     def sites(self) -> set[str]:
@@ -47,9 +51,9 @@ class Planted:
         return {line.partition("=")[0].partition("#")[0] for schedule in self.planted for line in schedule}
 
 
-def manifest() -> list[Planted]:
-    """All of them."""
-    entries = yaml.safe_load((CORPUS / "corpus.yaml").read_text())
+def manifest(home: Path = CORPUS) -> list[Planted]:
+    """All of them that live in this folder."""
+    entries = yaml.safe_load((home / "corpus.yaml").read_text())
     return [
         Planted(
             name,
@@ -58,17 +62,82 @@ def manifest() -> list[Planted]:
             entry["rules"],
             tuple(entry.get("prompts", ["what does a flight to Oslo cost?"])),
             entry.get("prompt", 0),
-            tuple(entry["modes"]),
+            tuple(entry.get("modes", ())),
+            entry.get("inputs", 0),
+            home,
         )
         for name, entry in entries.items()
     ]
 
 
+WORDS = "Two flights to Oslo leave in the morning, and one comes back at night. Total: 120 EUR."
+BAD_NEWS = "Sorry, this is unavailable right now."
+AGAIN = re.compile("(?i)try again|fix your mistakes")
+FAILED = re.compile("(?i)error|fail|unavailable|not found")
+
+
 def _model(request: Request) -> Canned:
-    said = str(request.json()["messages"][-1]["content"])
+    """It follows the first word it is told, or else uses the tools it is offered and hands on what they say."""
+    asked = request.json()
+    make = openai_stream if asked.get("stream") else openai_chat
+    said = str(asked["messages"][-1]["content"])
+    if said.startswith("CALL BOTH"):
+        return _whole_calls(("pay", {"order_id": "A-17"}), ("search", {"query": "Oslo"}))
     if said.startswith("CALL"):
-        return openai_chat(tool_calls=[("call_1", "search", {"query": "Oslo"})])
-    return openai_chat("Two flights to Oslo leave in the morning, and one comes back at night. Total: 120 EUR.")
+        return make(tool_calls=[("call_1", "search", {"query": "Oslo"})])
+    if said.startswith("SUMMARY") or not asked.get("tools"):
+        return make(WORDS)
+    return _with_tools(asked, make)
+
+
+def _with_tools(asked: dict[str, Any], make: Callable[..., Canned]) -> Canned:
+    """Each tool is used, all at once if the agent says so, and again where it is told to try again."""
+    messages = asked["messages"]
+    names = {call["id"]: call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()}
+    told = {names[m["tool_call_id"]]: _text(m["content"]) for m in messages if m["role"] == "tool"}
+    open_ = [tool["function"]["name"] for tool in asked["tools"]]
+    open_ = [name for name in open_ if name not in told or AGAIN.search(told[name])]
+    if "AT ONCE" not in str(messages[0]["content"]):
+        open_ = open_[:1]
+    if open_:
+        return make(tool_calls=[(f"call_{len(names) + n}", name, {"query": "Oslo"}) for n, name in enumerate(open_)])
+    return make(BAD_NEWS if any(map(FAILED.search, told.values())) else f"This is what I found: {'; '.join(told.values())}")
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content or ())
+
+
+def _whole_calls(*calls: tuple[str, dict[str, str]]) -> Canned:
+    """A stream in which each tool call is one event, as several servers of this protocol send it."""
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": None}]
+    for index, (name, arguments) in enumerate(calls):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        deltas.append({"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]})
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "gpt-4o"}
+    events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    return sse([*events, "[DONE]"])
+
+
+def _rooms(request: Request) -> Canned:
+    """An MCP server with one tool, which keeps sessions."""
+    if request.method != "POST":
+        return Canned(status=405)
+    asked = request.json()
+    if "id" not in asked:
+        return Canned(status=202)
+    says: dict[str, object]
+    match asked["method"]:
+        case "initialize":
+            version, about = asked["params"]["protocolVersion"], {"name": "rooms", "version": "1"}
+            says = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+        case "tools/list":
+            says = {"tools": [{"name": "book_room", "inputSchema": {"type": "object"}}]}
+        case _:
+            says = {"content": [{"type": "text", "text": "Room 4.12 is yours."}]}
+    session = {"mcp-session-id": "of-a-room"} if asked["method"] == "initialize" else {}
+    return document({"jsonrpc": "2.0", "id": asked["id"], "result": says}, headers=session)
 
 
 @contextmanager
@@ -76,6 +145,7 @@ def corpus_world() -> Iterator[Upstream]:
     """The tools and the model of all agents of the corpus."""
     with Upstream() as up:
         up.reply("/v1/chat/completions", _model)
+        up.reply("/mcp", _rooms)
         for name, says in TOOLS.items():
             up.reply(f"/{name}", document(dict(says)))
         yield up
@@ -97,8 +167,9 @@ def project(folder: Path, entry: Planted, up: Upstream, *, which: str = "bug", *
     }
     path = folder / "flakestorm.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False))
-    if str(CORPUS) not in sys.path:
-        sys.path.insert(0, str(CORPUS))
+    for place in (CORPUS, entry.home):
+        if str(place) not in sys.path:
+            sys.path.insert(0, str(place))
     return path
 
 
