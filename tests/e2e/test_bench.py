@@ -12,7 +12,12 @@ ROWS = {
     "matrix": ["flakestorm "],
     "boundary": ["flakestorm, anthropic", "flakestorm, openai"],
     "gateway": ["direct", "flakestorm gateway ", "flakestorm gateway, recording"],
-    "explore": ["flakestorm", "random, every call", "random, 5% of calls", "one by one, then two by two"],
+    "explore": [
+        "flakestorm",
+        "every call at random, all remembered",
+        "5% of calls at random",
+        "one by one, then two by two",
+    ],
     "explore_corpus": ["makes_up_a_price, bug", "makes_up_a_price, twin"],
     "blame": ["flakestorm, clean jump", "flakestorm, no culprit"],
     "scan": ["docs (", "package descriptions ("],

@@ -49,7 +49,7 @@ class Live(Upstream):
         self.reply("/search", document({"price": 120}))
 
     def _model(self, request: Request) -> Canned:
-        said = str(request.json()["messages"][0]["content"])
+        said = str(request.json()["messages"][-1]["content"])
         step = int(said.partition("step ")[2].partition(":")[0])
         return openai_chat("WRONG" if step in self.errs or "99" in said else "fine")
 
@@ -130,6 +130,23 @@ def test_an_injected_fault_is_told_from_a_decision(tmp_path: Path, live: Live, n
     assert "flakestorm fork" in document_["runs"][0]["reproduce"]
 
 
+def test_another_model_and_another_prompt_are_tried_at_the_blamed_call_alone(tmp_path: Path, live: Live) -> None:
+    project(tmp_path, live, 3)
+    recorded(tmp_path, live, 1)
+    before = len(live.requests)
+    done = blamed(tmp_path, "failed.tape", "--try-model", "gpt-9", "--try-prompt", "Think twice.")
+    assert done.report is not None, done.err
+    (step,) = done.report["blame"]["steps"]
+    assert [repair["how"] for repair in step["repairs"]] == ["resample", "model gpt-9", "edited prompt"]
+    assert all(repair["low"] < repair["value"] == 1.0 for repair in step["repairs"])
+    asked = [request.json() for request in live.requests[before:] if request.path == "/v1/chat/completions"]
+    others = [body for body in asked if body["model"] == "gpt-9"]
+    edited = [body for body in asked if body["messages"][0]["role"] == "system"]
+    assert [len(others), len(edited)] == [repair["judged"] for repair in step["repairs"][1:]]
+    assert all("step 1:" in body["messages"][-1]["content"] for body in (*others, *edited))
+    assert all(body["messages"][0]["content"] == "Think twice." for body in edited)
+
+
 def test_the_input_may_have_done_it(tmp_path: Path, live: Live) -> None:
     project(tmp_path, live, 2)
     assert flakestorm(tmp_path, "record", "-o", "failed.tape", "--input", "99 flights").code == 0
@@ -199,7 +216,7 @@ def test_the_guide_shows_what_there_is(tmp_path: Path) -> None:
         assert done.code == 2
         assert "no such" in done.err or "saved" in done.err or "no store" in done.err
     helped = flakestorm(tmp_path, "blame", "--help").out
-    assert all(option in helped for option in ("--budget", "--invariant", "--healthy-input", "--resume"))
+    assert all(option in helped for option in ("--budget", "--invariant", "--healthy-input", "--try-model", "--resume"))
 
 
 def test_the_page_draws_the_curve_and_the_store_keeps_it(tmp_path: Path, live: Live) -> None:

@@ -8,11 +8,13 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
+from threading import Event
 
 import yaml
 
 from corpus_support import CORPUS, corpus_world, found, manifest, project
 from e2e_support import FLAKESTORM, clean_env, flakestorm, wait_until
+from upstream import Canned, Request, document
 
 ENV = {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(CORPUS)]).strip(os.pathsep)}
 ENTRIES = {entry.name: entry for entry in manifest()}
@@ -75,10 +77,43 @@ def test_an_interrupted_search_keeps_what_it_knows_and_goes_on(tmp_path: Path) -
         assert "2 of these faults" in whole.out or "at most two" in whole.out
 
 
+def test_an_interrupted_shrink_keeps_what_it_knows_and_goes_on(tmp_path: Path) -> None:
+    entry, stuck = ENTRIES["no_average"], Event()
+
+    def answer(request: Request) -> Canned:
+        if up.count("/south") > 2 * once:
+            stuck.wait(30)
+        return document({"price": 130})
+
+    with corpus_world() as up:
+        project(tmp_path, entry, up)
+        planted = [
+            word for line in sorted(entry.planted[0]) for word in ("--inject", line.replace("error", "malformed"))
+        ]
+        assert flakestorm(tmp_path, "run", *planted, "--format", "json", "-o", "report.json", env=ENV).code == 1
+        once = up.count("/south")
+        up.reply("/south", answer)
+        running = subprocess.Popen(
+            [FLAKESTORM, "shrink", "report.json", "-o", "case.yaml"],
+            cwd=tmp_path, env=clean_env(ENV), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        wait_until(lambda: up.count("/south") > 2 * once or running.poll() is not None)
+        running.send_signal(signal.SIGINT)
+        out, said = running.communicate(timeout=60)
+        stuck.set()
+        assert running.returncode == 130, said.decode()
+        assert out.decode().splitlines()[-1].startswith("flakestorm run")
+        resume = next(line for line in said.decode().splitlines() if "To resume: " in line).partition("To resume: ")[2]
+        whole = flakestorm(tmp_path, *shlex.split(resume)[1:], env=ENV)
+        assert whole.code == 1, whole.err
+        line = shlex.split(whole.out.splitlines()[-1])
+        assert frozenset(line[at + 1] for at, word in enumerate(line) if word == "--inject") == entry.planted[0]
+
+
 def test_what_the_guide_shows_can_be_typed(tmp_path: Path) -> None:
     guide = (CORPUS.parents[2] / "docs" / "how-to" / "find-the-weakest-point.md").read_text()
     lines = [line[2:] for line in guide.splitlines() if line.startswith("$ flakestorm explore")]
-    assert len(lines) == 2
+    assert len(lines) == 3
     with corpus_world() as up:
         project(tmp_path, ENTRIES["makes_up_a_price"], up)
         for line in lines:

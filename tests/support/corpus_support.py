@@ -158,6 +158,7 @@ def project(folder: Path, entry: Planted, up: Upstream, *, which: str = "bug", *
         "agent": {
             "type": "python",
             "endpoint": f"{entry.name}:{which}",
+            "timeout": 200_000,  # more than the patience of several calls one after the other
             "env": {"CORPUS_WORLD": up.url},
         },
         "boundary": {"tools": {name: f"*/{name}" for name in TOOLS}},

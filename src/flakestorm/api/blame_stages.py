@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from flakestorm.core.call import Call
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from flakestorm.core.call import Call, with_header, without_headers
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Site
-from flakestorm.errors import CallFailed
+from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.serving import served
+from flakestorm.wire.context import Addition, added, conversation
+from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.other_model import with_model
 
-__all__ = ["Watch", "at_first", "giving_world"]
+__all__ = ["Mending", "Watch", "at_first", "giving_world"]
 
 _NO_MODEL = frozenset({401, 403, 404, 407, 429})
 
@@ -77,3 +83,34 @@ def at_first(change: Interceptor, site: Site, then: Interceptor) -> Interceptor:
         return change(call) if call.site == site else then(call)
 
     return stage
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """What to try at a model call that is blamed, to see what would help.
+
+    Args:
+        model: the name of another model of the same provider.
+        prompt: a text that is added to the system prompt of this one call.
+    """
+
+    model: str = ""
+    prompt: str = ""
+
+    def changes(self, exchange: Exchange) -> dict[str, Interceptor]:
+        """The changes of this call, by what they are called in a report; those that it cannot be given are left out."""
+        asked, found = Call(exchange.method, exchange.url, exchange.headers, exchange.body), dict[str, Interceptor]()
+        with suppress(Misuse):
+            if self.model:
+                with_model(asked, self.model)
+                found[f"model {self.model}"] = lambda call: with_model(call, self.model)
+        if self.prompt and conversation(exchange.wire, decode_body(exchange.body, exchange.headers)) is not None:
+            found["edited prompt"] = lambda call: _told(call, exchange.wire, self.prompt)
+        return found
+
+
+def _told(call: Call, wire: str, text: str) -> Call:
+    """The call with this text behind its system prompt."""
+    body = added(wire, decode_body(call.body, call.headers), [Addition(text)])
+    headers = without_headers(call.headers, "content-encoding", "content-length")
+    return replace(call, body=body, headers=with_header(headers, "content-length", str(len(body))))

@@ -17,7 +17,7 @@ from msgspec.structs import replace as with_
 
 from flakestorm.api.blame_case import Case
 from flakestorm.api.blame_report import report_of
-from flakestorm.api.blame_stages import Watch, at_first, giving_world
+from flakestorm.api.blame_stages import Mending, Watch, at_first, giving_world
 from flakestorm.api.carrying import (
     Work,
     hub_of,
@@ -32,7 +32,7 @@ from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.engine.blame import Finding, Seen, Terms, Wanted, search
 from flakestorm.engine.events import Finished, Planned, Report
 from flakestorm.engine.hooks import Hooks
@@ -68,7 +68,9 @@ class Continued:
     repair: str = ""
 
 
-def blame(work: Work, case: Case, options: Options, terms: Terms | None = None) -> Report:
+def blame(
+    work: Work, case: Case, options: Options, terms: Terms | None = None, mending: Mending | None = None
+) -> Report:
     """Find the step that made a recorded run fail.
 
     Args:
@@ -76,13 +78,14 @@ def blame(work: Work, case: Case, options: Options, terms: Terms | None = None) 
         case: the run.
         options: how; `resume` is the report of an interrupted `blame` of the same run.
         terms: how much is asked.
+        mending: what to try at a model call that is blamed.
 
     Raises:
         Misuse: there is nothing to blame anything for, or what is to be resumed is of another run.
     """
     prepare([case.invariant])
     judges_by(work.config, [case.invariant])
-    blaming = _Blaming(work, case, options, terms or Terms())
+    blaming = _Blaming(work, case, options, terms or Terms(), mending or Mending())
     if isinstance(options.resume, Report):
         blaming.remember(options.resume)
     return in_a_loop(blaming.run)
@@ -100,6 +103,7 @@ class _Blaming:
     case: Case
     options: Options
     terms: Terms
+    mending: Mending
     made: list[Continued] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     known: dict[int, deque[Continued]] = field(default_factory=dict)
@@ -192,9 +196,12 @@ class _Blaming:
             watch.drawing = drawing
             change = self._changes.get(trial.run)
             self._players[trial.run] = None, watch
-            return [watch.stage if change is None else at_first(change, exchanges[0].site, watch.stage)]
+            here = watch.stage if change is None else chain(change, watch.stage)
+            return [at_first(here, exchanges[0].site, watch.stage)]
         site = exchanges[calls].site if calls < len(exchanges) else None
-        player = self.case.fork.player(site, self._changes.get(trial.run) or watch.stage, then=watch.stage)
+        change = self._changes.get(trial.run)
+        here = watch.stage if change is None else chain(change, watch.stage)
+        player = self.case.fork.player(site, here, then=watch.stage)
         if drawing is not None:
             player.recall, player.leave = drawing.recall, drawing.go_live
         self._players[trial.run] = player, watch
@@ -246,15 +253,22 @@ class _Blaming:
         return verdict.reason if verdict.outcome == "inconclusive" else ""
 
     async def _repair(self, finding: Finding, runner: Runner) -> None:
-        """What the world had said, where a fault changed it, in the place of what the agent was told."""
+        """What the world had said, where a fault changed it, in the place of what the agent was told; and what is to be
+        tried where the model decided."""
         for cause in finding.causes:
             at = cause.k - 1 - self.case.offset
-            exchange = self.case.exchanges[at] if at >= 0 else None
-            left = self.terms.budget - len(self.made)
-            if exchange is None or exchange.world is None or not exchange.world.status or left < self.terms.steady:
+            if at < 0:
                 continue
-            times = min(self.terms.confirm, left)
-            await self._continued({cause.k - 1: times}, runner, HEALTHY, giving_world(exchange))
+            exchange = self.case.exchanges[at]
+            changes = {}
+            if exchange.world is not None and exchange.world.status:
+                changes[HEALTHY] = giving_world(exchange)
+            elif exchange.kind == "llm":
+                changes = self.mending.changes(exchange)
+            for repair, change in changes.items():
+                left = self.terms.budget - len(self.made)
+                if left >= self.terms.steady:
+                    await self._continued({cause.k - 1: min(self.terms.confirm, left)}, runner, repair, change)
 
     def remember(self, report: Report) -> None:
         """Take over the continuations of an earlier command.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from flakestorm.api.carrying import (
     Work,
@@ -16,17 +15,18 @@ from flakestorm.api.carrying import (
     runner_of,
     seed_of,
 )
+from flakestorm.api.mutating import benign
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, cells_of, command_line
+from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
+from flakestorm.api.reusing import Reusing
 from flakestorm.config.model import Invariant
-from flakestorm.contracts.matrix import prepare, wants_model
+from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices
 from flakestorm.core.verdict import Outcome
-from flakestorm.engine.atoms import Ask, Asking, Atom, planned_of
+from flakestorm.engine.atoms import Ask, Asking
 from flakestorm.engine.atoms import Outcome as Showed
 from flakestorm.engine.events import (
     CoverageResult,
-    FaultAt,
     Finding,
     Finished,
     InvariantInfo,
@@ -34,11 +34,11 @@ from flakestorm.engine.events import (
     Planned,
     Progressed,
     Report,
-    RunResult,
     ScenarioInfo,
 )
 from flakestorm.engine.explore import Found, Search
 from flakestorm.engine.ground import Coverage
+from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
@@ -61,19 +61,25 @@ class Hunt:
         prompt, text: which.
         invariants: what its runs are judged by.
         search: what decides.
+        inputs: goes on with other inputs.
     """
 
     prompt: int
     text: str
     invariants: tuple[Invariant, ...]
     search: Search
+    inputs: Inputs
     steps: Asking[None] | None = None
     asks: Sequence[Ask] = ()
 
     def begin(self) -> None:
         """Take the first step."""
-        self.steps = self.search.steps()
+        self.steps = self._whole()
         self.asks = next(self.steps)
+
+    def _whole(self) -> Asking[None]:
+        yield from self.search.steps()
+        yield from self.inputs.steps()
 
     def go_on(self, outcomes: Sequence[Showed]) -> None:
         """Take the next step, with what the runs that were asked for have shown."""
@@ -154,7 +160,7 @@ class _Expedition:
         findings = [self._finding(hunt, found, by_id) for hunt in self.hunts for found in hunt.search.findings]
         verdict, code, headline = self._ruling(findings)
         covered = self.coverage
-        shown = [judged for judged in done if not judged.trial.scenario.chaos]
+        shown = [] if self.prober is None else [judged for judged in done if self.prober.calm(judged)]
         shown += [by_id[finding.run] for finding in findings]
         names = dict.fromkeys(judged.run.scenario for judged in done)
         invariants = {str(i.id): i for hunt in self.hunts for i in hunt.invariants}
@@ -199,13 +205,14 @@ class _Expedition:
         said = {str(i.id): (i, verdict) for i, verdict in judged.verdicts}
         invariant, verdict = said[found.failure.invariant]
         return Finding(
-            schedule=tuple(_at(atom) for atom in found.schedule),
+            schedule=tuple(at(atom) for atom in found.schedule),
             invariant=found.failure.invariant,
             severity=invariant.severity,
             reason=verdict.reason,
             prompt=hunt.prompt,
             run=found.run,
-            reproduce=command_line(self.work, hunt.prompt, None, found.schedule, self.seed),
+            reproduce=command_line(self.work, hunt.prompt, found.text, found.schedule, self.seed),
+            input=None if found.text is None else str(found.text),
             also=tuple(tuple(atom.line for atom in also) for also in found.also),
         )
 
@@ -214,6 +221,7 @@ class _Expedition:
             first = min(findings, key=lambda finding: len(finding.schedule))
             faults = " and ".join(f"{fault.site}={fault.fault}" for fault in first.schedule)
             more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+            faults += "" if first.input is None else " with another input"
             return "fail", 1, f"a promise was broken: {faults} breaks {first.invariant}{more}"
         covered = self.coverage
         if not covered.singles:
@@ -238,6 +246,9 @@ class _Expedition:
     def _remarks(self) -> list[str]:
         """What a reader must know about single prompts."""
         said = []
+        reusing = None if self.prober is None else self.prober.reusing
+        if reusing is not None:
+            said.append(f"{reusing.spared} of {reusing.all} model calls were answered as in the run without faults")
         for hunt in self.hunts:
             search, name = hunt.search, f"prompt {hunt.prompt}"
             if search.calm is not None and not search.ground.bases:
@@ -246,6 +257,14 @@ class _Expedition:
                     said.append(f"{name} was not searched, because it fails without any fault: {broken}")
                 elif not search.calm.sites:
                     said.append(f"{name} was not searched, because no call crossed the boundary: check agent and tools")
+            if hunt.inputs.texts:
+                given, alone = len(hunt.inputs.given), len(hunt.inputs.alone)
+                counts = hunt.inputs.given.values()
+                most = f", each with up to {max(counts)} faults" if given else ""
+                fails = f"; {alone} more fail without any fault: `flakestorm run` tells of those" if alone else ""
+                said.append(
+                    f"{name}: faults were tried with {given} of {len(hunt.inputs.texts)} other inputs{most}{fails}"
+                )
             if search.unjudged:
                 faults = "; ".join(" and ".join(atom.line for atom in sorted(atoms)) for atoms in search.unjudged)
                 said.append(f"{name}: no invariant could be judged under {faults}")
@@ -266,6 +285,8 @@ def explore(
     budget: int = BUDGET,
     max_time_s: float | None = None,
     prompts: Sequence[int] | None = None,
+    inputs: int = 0,
+    reuse: bool = False,
 ) -> Report:
     """Search the schedules of faults for the smallest ones that break a promise.
 
@@ -277,6 +298,8 @@ def explore(
         budget: at most so many runs.
         max_time_s: begin no further runs after this, in seconds.
         prompts: indexes of the golden prompts to search; None for all.
+        inputs: how many mutations of each prompt are searched after it.
+        reuse: whether a model call that asks what it asked without faults is answered as it was then.
 
     Raises:
         Misuse: the options do not fit one another, or the config names what is not available.
@@ -286,14 +309,18 @@ def explore(
     earlier = None if options.resume is None else report_in(options.resume)
     seed = seed_of(config, options, None if earlier is None else earlier.seed)
     if earlier is not None:
-        _same(earlier, work, seed)
+        same_search(earlier, "explore", work, seed)
     golden = config.golden_prompts
     chosen = range(len(golden)) if prompts is None else prompts
     judges = tuple(i for i in invariants if not i.probes)
-    hunts = [
-        Hunt(p, golden[p], judges, Search(repertoire.faults, repertoire.lasting, Choices(seed).stream("explore", p)))
-        for p in chosen
-    ]
+    hunts = []
+    for p in chosen:
+        searching = Search(repertoire.faults, repertoire.lasting, Choices(seed).stream("explore", p))
+        texts = benign(config, golden[p], inputs, seed) if inputs else ()
+        hunts.append(Hunt(p, golden[p], judges, searching, Inputs(searching, texts)))
+    if reuse and any(invariant.type == "latency" for invariant in judges):
+        raise Misuse("a model reply that is used again takes no time, so a 'latency' rule would judge what never was")
+    reusing = Reusing(config.boundary.match) if reuse else None
     world = LocalWorld(options.tapes)
     hunt = _Expedition(work, options, hunts, budget, max_time_s, world, seed, earlier)
     hunt.started_s, hunt.started_at = world.monotonic(), world.now()
@@ -304,7 +331,9 @@ def explore(
         interrupted = False
         with interruptible() as signals:
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
-                prober = Prober(work, runner, options.listener, world, earlier=_runs_of(earlier, judges))
+                prober = Prober(
+                    work, runner, options.listener, world, earlier=runs_of(earlier, judges), reusing=reusing
+                )
                 try:
                     await hunt.go(prober)
                 except asyncio.CancelledError:
@@ -316,28 +345,3 @@ def explore(
         return report
 
     return in_a_loop(search)
-
-
-def _at(atom: Atom) -> FaultAt:
-    planned = planned_of(atom)
-    return FaultAt(planned.target, planned.mode, planned.fault)
-
-
-def _same(earlier: Report, work: Work, seed: int) -> None:
-    if earlier.command != "explore":
-        raise Misuse(f"the report to resume is of `{earlier.command}`, not of `explore`")
-    if earlier.seed != seed:
-        raise Misuse(f"the report to resume was made with seed {earlier.seed}; resume it with that seed or none")
-    if earlier.agent != in_words(work.config):
-        raise Misuse("the report to resume was made with another agent; run the command without --resume")
-
-
-def _runs_of(earlier: Report | None, judges: Sequence[Invariant]) -> dict[tuple[int, str, str], list[RunResult]]:
-    """The runs that need not be made again; none where a model would have to be asked again."""
-    found: dict[tuple[int, str, str], list[RunResult]] = {}
-    if earlier is None or any(wants_model(invariant) for invariant in judges):
-        return found
-    for run in earlier.runs:
-        if Path(run.tape).is_file() and not (run.error or "").startswith("unreachable"):
-            found.setdefault((run.prompt, run.input, run.scenario), []).append(run)
-    return found

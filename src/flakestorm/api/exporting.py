@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from flakestorm.config.model import Config, ContextAttack, LlmFault
+from flakestorm.config.replays import ReplaySession
 from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import parse_injection
@@ -18,7 +19,7 @@ from flakestorm.sessions.files import file_name, write_session
 from flakestorm.sessions.taped import session_of
 from flakestorm.tape.reader import Tape
 
-__all__ = ["TOP_LEVEL", "Exported", "export"]
+__all__ = ["TOP_LEVEL", "Exported", "export", "session_for"]
 
 TOP_LEVEL = "top-level"
 """As a session's contract: the config's top-level invariants."""
@@ -71,26 +72,39 @@ def _chosen(report: Report, name: str | None) -> Sequence[RunResult]:
     return [run for run in report.runs if first.get((run.scenario, run.prompt, run.input)) is run]
 
 
-def _exported(report: Report, run: RunResult, config: Config, folder: Path) -> Exported:
+def session_for(report: Report, run: RunResult, config: Config, **said: str) -> ReplaySession:
+    """The session that a run of a report is.
+
+    Args:
+        report, run: which.
+        config: names the rules.
+        said: the session's `id` and `name`.
+
+    Raises:
+        Misuse: there is no tape of it, or no rule to judge it by.
+    """
     broken = [cell for cell in report.cells if cell.run == run.id and cell.verdict == "fail"]
-    name = file_name(f"{run.scenario}-{run.prompt}-{run.id}").removesuffix(".yaml")
     source = Path(run.tape)
     if not run.tape or not source.is_file():
         raise Misuse(
             f"the tape of {run.id} is gone ({run.tape or 'none was written'}); run the command again and export then"
         )
-    tape = Tape.open(source)
-    session = session_of(
-        tape.exchanges(),
-        id=name,
-        name=f"{run.scenario}, prompt {run.prompt}",
+    return session_of(
+        Tape.open(source).exchanges(),
         input=[turn.input for turn in run.turns] or run.input,
         contract=_contract(report, run, broken, config),
         source=f"flakestorm {report.command}, {run.id}, seed {report.seed}",
         captured_at=report.started_at,
         expected_failure="; ".join(f"{cell.invariant}: {cell.reason}" for cell in broken) or None,
         faults=list(_faults(run)),
+        **said,
     )
+
+
+def _exported(report: Report, run: RunResult, config: Config, folder: Path) -> Exported:
+    name = file_name(f"{run.scenario}-{run.prompt}-{run.id}").removesuffix(".yaml")
+    source = Path(run.tape)
+    session = session_for(report, run, config, id=name, name=f"{run.scenario}, prompt {run.prompt}")
     file, copy = folder / f"{name}.yaml", folder / "tapes" / f"{name}.tape"
     write_session(session, file, about=[f"What made {run.id} fail; its tape is tapes/{copy.name}."])
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from flakestorm.api.carrying import Work, in_a_loop
 from flakestorm.api.options import Options
@@ -13,7 +14,7 @@ from flakestorm.errors import Misuse
 from flakestorm.mutations.base import Mutation
 from flakestorm.mutations.generate import Recipe, made, nth
 
-__all__ = ["in_one", "mutated", "recipe_of"]
+__all__ = ["benign", "in_one", "mutated", "recipe_of"]
 
 POOL = 3
 """How many times more mutations there are to choose from where they are chosen as runs finish."""
@@ -24,6 +25,25 @@ def recipe_of(config: Config, seed: int) -> Recipe:
     wanted = config.mutations
     types = [*wanted.types, *(["custom"] if wanted.custom_templates else [])]
     return Recipe(tuple(dict.fromkeys(types)), wanted.count, seed, wanted.weights, wanted.custom_templates)
+
+
+def benign(config: Config, prompt: str, count: int, seed: int) -> list[str]:
+    """So many inputs that mean the same as a golden prompt, or nearly: its mutations that are no attacks, one of each
+    type after the other.
+
+    Args:
+        config: says which types.
+        prompt: the golden prompt.
+        count: how many at most.
+        seed: every choice follows from it.
+    """
+    recipe = replace(recipe_of(config, seed), count=count)
+    rows: dict[str, list[str]] = {}
+    for mutation in made(recipe, prompt)[0]:
+        if mutation.kind == "benign" and mutation.text != prompt:
+            rows.setdefault(mutation.type, []).append(mutation.text)
+    in_turn = [text for texts in zip_longest(*rows.values()) for text in texts if text is not None]
+    return in_turn[:count]
 
 
 def mutated(work: Work, options: Options, chaos: Scenario) -> Plan:

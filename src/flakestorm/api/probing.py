@@ -8,19 +8,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flakestorm.api.carrying import Work
+from flakestorm.api.carrying import Work, in_words
+from flakestorm.api.reusing import Reusing
 from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.contracts.matrix import wants_model
+from flakestorm.core.conversation import turns_of
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
-from flakestorm.engine.events import CellResult, Listener, RunFinished, RunResult
+from flakestorm.engine.events import CellResult, FaultAt, Listener, Report, RunFinished, RunResult
 from flakestorm.engine.judged import Judged, baselines_of, judged
 from flakestorm.engine.plan import BASELINE, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.resume import view_of
 from flakestorm.engine.runner import Runner
+from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 
-__all__ = ["INJECTED", "Prober", "command_line", "kind_of"]
+__all__ = ["INJECTED", "Prober", "at", "command_line", "kind_of", "runs_of", "same_search"]
 
 INJECTED = "injected"
 """What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
@@ -56,6 +60,7 @@ class Prober:
         done: every run that was made or taken over, in order.
         earlier: finished runs of an interrupted search; each answers one ask.
         world: limits how long judging may take.
+        reusing: answers model calls by the run without faults, where it is wanted.
     """
 
     work: Work
@@ -64,12 +69,16 @@ class Prober:
     world: World
     done: list[Judged] = field(default_factory=list)
     earlier: dict[tuple[int, str, str], list[RunResult]] = field(default_factory=dict)
+    reusing: Reusing | None = None
     _count: int = 0
+    _others: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         ids = [int(run.id.rpartition("-")[2]) for runs in self.earlier.values() for run in runs if _numbered(run.id)]
         self._count = max(ids, default=0)
         self.runner.hooks.sites = True
+        if self.reusing is not None:
+            self.runner.hooks.within = self.reusing.within
 
     async def answer(self, asks: Sequence[tuple[int, str, tuple[Invariant, ...], Ask]]) -> list[Outcome]:
         """Make these runs, side by side as far as the runner allows.
@@ -85,11 +94,18 @@ class Prober:
             given = text if ask.text is None else ask.text
             known = self.earlier.get((prompt, given, _name(ask.atoms)))
             if known:
-                found[at] = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
+                self._others.update({known[0].id} if ask.text is not None else ())
+                found[at] = again = self._taken_over(known.pop(0), prompt, given, invariants, scenario)
+                if self.reusing is not None:
+                    self.reusing.learn(again, passed=not outcome_of(again, ask).failures)
                 continue
             self._count += 1
             run = f"r-{self._count:04d}"
+            if ask.text is not None:
+                self._others.add(run)
             places[run] = at
+            if self.reusing is not None:
+                self.reusing.begin(run, (prompt, given), ask)
             trials.append(Trial(run, scenario, prompt, given, 1, invariants))
 
         def finish(judged: Judged) -> None:
@@ -97,13 +113,19 @@ class Prober:
             named = replace(judged, run=replace(judged.run, scenario=_name(asks[at][3].atoms)))
             found[at] = named
             self.done.append(named)
-            self.listener(RunFinished(named.run, cells_of(named) if named.run.scenario == BASELINE.name else ()))
+            if self.reusing is not None:
+                self.reusing.end(named, passed=not outcome_of(named, asks[at][3]).failures)
+            self.listener(RunFinished(named.run, cells_of(named) if self.calm(named) else ()))
 
         await self.runner.carry_out(trials, finish)
         if not self.runner.baselines or any(not ask.atoms for *_, ask in asks):
-            calm = [j for j in self.done if not j.trial.scenario.chaos]
+            calm = [j for j in self.done if self.calm(j)]
             self.runner.baselines = baselines_of(calm)
         return [outcome_of(found[at], ask) for at, (*_, ask) in enumerate(asks)]
+
+    def calm(self, judged: Judged) -> bool:
+        """Whether this is a run of a prompt as it stands, and without faults."""
+        return not judged.trial.scenario.chaos and judged.run.id not in self._others
 
     def _taken_over(
         self, run: RunResult, prompt: int, text: str, invariants: tuple[Invariant, ...], scenario: Scenario
@@ -174,12 +196,15 @@ def command_line(work: Work, prompt: int, text: str | None, atoms: Iterable[Atom
     Args:
         work: the project.
         prompt: the index of the golden prompt.
-        text: the input, where it is no golden prompt.
+        text: the input, where it is no golden prompt; of a conversation, each turn is told.
         atoms: the faults.
         seed: of the run; named where the config does not say it.
     """
     words = [*(work.again or ("flakestorm", "run", "-c", str(work.path)))]
-    words += ["--prompt", str(prompt)] if text is None else ["--input", text]
+    if text is None:
+        words += ["--prompt", str(prompt)]
+    else:
+        words += [word for turn in turns_of(text) for word in ("--input", turn)]
     if work.config.advanced.seed != seed:
         words += ["--seed", str(seed)]
     for atom in atoms:
@@ -189,3 +214,34 @@ def command_line(work: Work, prompt: int, text: str | None, atoms: Iterable[Atom
 
 def _numbered(run: str) -> bool:
     return run.rpartition("-")[2].isdigit()
+
+
+def at(atom: Atom) -> FaultAt:
+    """A fault as a report tells it."""
+    planned = planned_of(atom)
+    return FaultAt(planned.target, planned.mode, planned.fault)
+
+
+def same_search(earlier: Report, command: str, work: Work, seed: int) -> None:
+    """Make sure that a report to resume is of the same command, agent and seed.
+
+    Raises:
+        Misuse: it is not; the message says what differs.
+    """
+    if earlier.command != command:
+        raise Misuse(f"the report to resume is of `{earlier.command}`, not of `{command}`")
+    if earlier.seed != seed:
+        raise Misuse(f"the report to resume was made with seed {earlier.seed}; resume it with that seed or none")
+    if earlier.agent != in_words(work.config):
+        raise Misuse("the report to resume was made with another agent; run the command without --resume")
+
+
+def runs_of(earlier: Report | None, judges: Sequence[Invariant]) -> dict[tuple[int, str, str], list[RunResult]]:
+    """The runs that need not be made again, by prompt, input and schedule; none where a model would be asked again."""
+    found: dict[tuple[int, str, str], list[RunResult]] = {}
+    if earlier is None or any(wants_model(invariant) for invariant in judges):
+        return found
+    for run in earlier.runs:
+        if Path(run.tape).is_file() and not (run.error or "").startswith("unreachable"):
+            found.setdefault((run.prompt, run.input, run.scenario), []).append(run)
+    return found

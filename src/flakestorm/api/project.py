@@ -220,6 +220,8 @@ class Project(Record, frozen=True):
         modes: Sequence[str] = (),
         max_time_s: float | None = None,
         prompts: Sequence[int] | None = None,
+        inputs: int = 0,
+        reuse: bool = False,
     ) -> Report:
         """Search the schedules of faults for the smallest ones that break a promise of any invariant there is.
 
@@ -229,6 +231,8 @@ class Project(Record, frozen=True):
             modes: the faults to try, by name; a choice that suits the calls when empty.
             max_time_s: begin no further runs after this, in seconds.
             prompts: indexes of the golden prompts to search; None for all.
+            inputs: how many mutations of each prompt are searched after it.
+            reuse: whether a model call that asks what it asked without faults is answered as it was then.
         """
         from flakestorm.api.exploring import BUDGET, explore
         from flakestorm.engine.repertoire import repertoire_for, repertoire_of
@@ -248,6 +252,8 @@ class Project(Record, frozen=True):
             budget=budget or BUDGET,
             max_time_s=max_time_s,
             prompts=prompts,
+            inputs=inputs,
+            reuse=reuse,
         )
 
     def shrink(

@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, in_a_loop, in_words, report_in, runner_of, seed_of
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, command_line
-from flakestorm.config.model import Invariant
+from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
+from flakestorm.config.model import Config, Invariant
+from flakestorm.config.replays import ReplaySession
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import Choices, Draw
-from flakestorm.core.site import Site
+from flakestorm.core.conversation import prompt_of
+from flakestorm.core.site import Site, Sites
+from flakestorm.engine import events
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome
-from flakestorm.engine.events import Note, Planned, Progressed, RunResult
+from flakestorm.engine.events import (
+    CellResult,
+    Finding,
+    Finished,
+    InvariantInfo,
+    Note,
+    Progressed,
+    Report,
+    RunResult,
+    ScenarioInfo,
+)
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.shrink import reduce, shorten, smaller, weaken
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
-from flakestorm.faults.planned import parse_fault
+from flakestorm.faults.planned import TRIGGERS, Planned, parse_fault
+from flakestorm.version import __version__
 
-__all__ = ["Case", "Shrunk", "case_of_line", "case_of_run", "case_of_tape", "session_of", "shrink"]
+__all__ = [
+    "Case",
+    "Shrunk",
+    "atom_of",
+    "case_of_line",
+    "case_of_run",
+    "case_of_session",
+    "case_of_tape",
+    "session_of",
+    "shrink",
+]
 
 BUDGET = 200
 
@@ -63,6 +86,7 @@ class Shrunk:
         runs: how many runs that took.
         interrupted: whether it may not be the smallest, because somebody pressed Ctrl-C or the runs were used up.
         why: what a reader must know.
+        report: all of it, as other commands report; it can be resumed.
     """
 
     case: Case | None
@@ -73,6 +97,7 @@ class Shrunk:
     runs: int = 0
     interrupted: bool = False
     why: str = ""
+    report: Report | None = None
 
 
 def case_of_line(line: str, *, golden: Sequence[str], invariant: str = "", seed: int | None = None) -> Case:
@@ -83,16 +108,17 @@ def case_of_line(line: str, *, golden: Sequence[str], invariant: str = "", seed:
     """
     words, atoms = shlex.split(line), set[Atom]()
     prompt: int | None = None
-    text: str | None = None
+    turns: list[str] = []
     for name, value in pairwise(words):
         if name == "--inject":
-            atoms.add(_atom(value))
+            atoms.add(atom_of(value))
         elif name == "--prompt":
             prompt = int(value)
         elif name == "--input":
-            text = value
+            turns.append(value)
         elif name == "--seed":
             seed = int(value)
+    text = prompt_of(turns) if turns else None
     if text is not None and text in golden:
         prompt, text = list(golden).index(text), None
     return Case(frozenset(atoms), 0 if prompt is None and text is None else prompt, text, invariant, seed)
@@ -104,7 +130,7 @@ def case_of_run(run: RunResult, *, golden: Sequence[str], invariant: str, seed: 
 
 
 def case_of_tape(path: Path, *, golden: Sequence[str]) -> Case:
-    """The case that a tape holds: its input, and the faults that fired, with their modes' own settings.
+    """The case that a tape holds: its input, and the faults that fired, each at the call it hit, with its settings.
 
     Raises:
         Misuse: it cannot be read.
@@ -112,15 +138,38 @@ def case_of_tape(path: Path, *, golden: Sequence[str]) -> Case:
     from flakestorm.tape.reader import Tape
 
     tape = Tape.open(path)
-    fired = dict.fromkeys((f.site, f.mode) for x in tape.exchanges() for f in x.faults)
-    text = str(tape.header.get("original", tape.header.get("input", "")))
+    planned = tape.header.get("faults")
+    lines = [str(line) for line in planned] if isinstance(planned, list) else []
+    fired = dict.fromkeys(
+        (f.site, _settings(lines[f.fault], f.site) if 0 <= f.fault < len(lines) else f.mode)
+        for x in tape.exchanges()
+        for f in x.faults
+    )
+    text, turns = str(tape.header.get("original", tape.header.get("input", ""))), tape.header.get("turns")
+    if isinstance(turns, list) and turns and "original" not in tape.header:
+        text = prompt_of([str(turn) for turn in turns])
     prompt = list(golden).index(text) if text in golden else None
     seed = tape.header.get("seed")
-    atoms = frozenset(Atom(site, mode) for site, mode in fired)
+    atoms = frozenset(Atom(site, fault) for site, fault in fired)
     return Case(atoms, prompt, None if prompt is not None else text, "", seed if isinstance(seed, int) else None)
 
 
-def _atom(line: str) -> Atom:
+def _settings(line: str, site: Site) -> str:
+    """What a fault of a schedule does, without when and where it was to do so."""
+    from msgspec.structs import replace as with_
+
+    planned = parse_fault(line)
+    plain = parse_fault(f"{site}={planned.mode}").spec
+    spec = with_(planned.spec, **{name: getattr(plain, name) for name in TRIGGERS if hasattr(plain, name)})
+    return Planned(0, planned.family, spec).fault
+
+
+def atom_of(line: str) -> Atom:
+    """A fault as `--inject` takes it.
+
+    Raises:
+        Misuse: it is none.
+    """
     planned = parse_fault(line)
     if planned.spec.site is None:
         return Atom(Site(planned.expected.kind, planned.expected.name, 1), planned.fault, lasting=True)
@@ -154,23 +203,33 @@ def shrink(
     """
     config = work.config
     prepare(invariants)
-    seed = seed_of(config, options, case.seed)
     text = config.golden_prompts[case.prompt] if case.prompt is not None else case.text or ""
     judges = tuple(i.probing([]) for i in invariants if text in i.probes) or tuple(
         i for i in invariants if not i.probes
     )
+    earlier = None if options.resume is None else report_in(options.resume)
+    seed = seed_of(config, options, case.seed if earlier is None else earlier.seed)
+    if earlier is not None:
+        same_search(earlier, "shrink", work, seed)
     world, asker = LocalWorld(options.tapes), Asker()
+    began_s, started_at = world.monotonic(), world.now()
     best: list[tuple[Outcome, Failure]] = []
     draw = Choices(seed).stream("shrink")
     steps = _steps(asker, case, repertoire, draw, text, best, may_shorten=shorter or case.prompt is None)
     quiet = replace(options, listener=lambda _: None)
-    options.listener(Planned("shrink", budget))
+
+    def reported(shrunk: Shrunk, prober: Prober | None) -> Report:
+        took_ms = round((world.monotonic() - began_s) * 1000, 1)
+        return _report(work, shrunk, prober, judges, seed=seed, started_at=started_at, took_ms=took_ms)
+
+    nothing_yet = Shrunk(None, interrupted=True, why="interrupted")
+    options.listener(events.Planned("shrink", budget, reported(nothing_yet, None)))
 
     async def work_it() -> Shrunk:
         stopped, why = False, ""
         with interruptible() as signals:
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
-                prober = Prober(work, runner, options.listener, world)
+                prober = Prober(work, runner, options.listener, world, earlier=runs_of(earlier, judges))
                 try:
                     await runner.agent.start()
                     asks = next(steps)
@@ -186,7 +245,10 @@ def shrink(
                         raise
                     stopped, why = True, "interrupted"
         options.listener(Note(why)) if why else None
-        return _shrunk(work, case, best, prober, seed, stopped, why)
+        shrunk = _shrunk(work, case, best, prober, seed, stopped, why)
+        report = reported(shrunk, prober)
+        options.listener(Finished(report))
+        return replace(shrunk, report=report)
 
     return in_a_loop(work_it)
 
@@ -254,37 +316,84 @@ def _shrunk(
     return Shrunk(smallest, line, failure.invariant, reason, judged.run, runs, stopped, why)
 
 
-def session_of(shrunk: Shrunk, *, contract: str) -> dict[str, object]:
-    """The smallest case as a replay session: its input, what its tools said, and the contract it must meet.
+def _report(
+    work: Work,
+    shrunk: Shrunk,
+    prober: Prober | None,
+    judges: Sequence[Invariant],
+    *,
+    seed: int,
+    started_at: str,
+    took_ms: float,
+) -> Report:
+    """What became of the case, and every run that was made."""
+    done = [] if prober is None else prober.done
+    by_id, case, run = {judged.run.id: judged for judged in done}, shrunk.case, shrunk.run
+    by_hand = shrunk.why == "interrupted"
+    findings: tuple[Finding, ...] = ()
+    cells: tuple[CellResult, ...] = ()
+    if case is None or run is None:
+        headline = f"nothing was made smaller: {shrunk.why}"
+    else:
+        severity = next(i.severity for i in judges if str(i.id) == shrunk.invariant)
+        schedule = tuple(at(atom) for atom in sorted(case.atoms))
+        findings = (Finding(schedule, shrunk.invariant, severity, shrunk.reason, run.prompt, run.id, shrunk.line),)
+        cells = cells_of(by_id[run.id])
+        faults = " and ".join(f"{fault.site}={fault.fault}" for fault in schedule) or "no fault at all"
+        headline = f"{faults} breaks {shrunk.invariant}"
+        headline = f"{shrunk.why}; so far: {headline}" if shrunk.interrupted else headline
+    return Report(
+        command="shrink",
+        verdict="fail" if findings else "inconclusive",
+        exit_code=130 if by_hand else 1 if findings else 3,
+        headline=headline,
+        seed=seed,
+        started_at=started_at,
+        duration_ms=took_ms,
+        scores={},
+        cells=cells,
+        runs=tuple(judged.run for judged in sorted(done, key=lambda judged: (len(judged.run.id), judged.run.id))),
+        scenarios=tuple(ScenarioInfo(name, tuple(name.split("; "))) for name in {cell.scenario for cell in cells}),
+        invariants=tuple(InvariantInfo(str(i.id), i.type, i.severity, i.description or "", i.when) for i in judges),
+        prompts=tuple(work.config.golden_prompts),
+        interrupted=by_hand,
+        stopped=shrunk.why if shrunk.interrupted and not by_hand else "",
+        config=str(work.path),
+        agent=in_words(work.config),
+        version=__version__,
+        findings=findings,
+    )
+
+
+def session_of(shrunk: Shrunk, config: Config) -> ReplaySession:
+    """The smallest case as a replay session: its input, what its tools said, its other faults, and its rules.
 
     Args:
         shrunk: it, with its run.
-        contract: the contract's name.
-    """
-    from flakestorm.tape.reader import Tape
-    from flakestorm.wire.encoding import decode_body
+        config: names the rules.
 
-    run = shrunk.run
-    if run is None:
+    Raises:
+        Misuse: there is no smallest case.
+    """
+    from flakestorm.api.exporting import session_for
+
+    run, report = shrunk.run, shrunk.report
+    if run is None or report is None:
         raise Misuse("there is no smallest case to make a session of")
-    replies = []
-    for x in Tape.open(Path(run.tape)).exchanges():
-        if x.kind not in ("tool", "mcp"):
-            continue
-        said = decode_body(x.reply.body, x.reply.headers).decode("utf-8", "replace")
-        try:
-            response: object = json.loads(said)
-        except ValueError:
-            response = said
-        replies.append(
-            {"tool": x.name, "response": response, "status": x.reply.status, "latency_ms": round(x.duration_ms)}
-        )
-    return {
-        "id": f"shrunk-{run.id}",
-        "name": f"{shrunk.invariant} is broken",
-        "source": "flakestorm shrink",
-        "input": run.input,
-        "tool_responses": replies,
-        "expected_failure": shrunk.reason,
-        "contract": contract,
-    }
+    name = f"{shrunk.invariant} is broken"
+    return session_for(report, run, config, id=f"shrunk-{run.id}", name=name)
+
+
+def case_of_session(session: ReplaySession) -> Case:
+    """The case that a session tells: its input, its faults, and one for each tool reply that a fault had made, or that
+    says that the tool failed."""
+    sites, atoms = Sites(), {atom_of(line) for line in session.faults}
+    for reply in session.tool_responses:
+        site, status = sites.next("tool", reply.tool), reply.status
+        if status is not None and status >= 400 and reply.fault in (None, "error"):
+            atoms.add(Atom(site, f"error:{min(status, 599)}"))
+        elif reply.fault is not None:
+            atoms.add(Atom(site, reply.fault))
+        elif status == 0:
+            atoms.add(Atom(site, "connection_reset"))
+    return Case(frozenset(atoms), None, prompt_of(session.input))

@@ -25,6 +25,8 @@ __all__ = ["blame"]
 @click.option("--budget", type=click.IntRange(min=10), metavar="N", help="Make at most so many continuations (450).")
 @click.option("--invariant", metavar="ID", help="The rule to go by (the most severe that the run breaks).")
 @click.option("--healthy-input", "healthy", metavar="TEXT", help="What the agent should have been given as its input.")
+@click.option("--try-model", metavar="NAME", default="", help="If a model call is blamed, have this model answer it.")
+@click.option("--try-prompt", metavar="TEXT", default="", help="The same with TEXT added to its system prompt.")
 @resume_option
 @click.argument("name", metavar="TAPE|RUN")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
@@ -33,6 +35,8 @@ def blame(
     budget: int | None,
     invariant: str | None,
     healthy: str | None,
+    try_model: str,
+    try_prompt: str,
     resume: str | None,
     name: str,
     command: tuple[str, ...],
@@ -51,6 +55,7 @@ def blame(
     Exit code: 0 a step is named, 1 there is none to name, 3 it cannot be told.
     """
     from flakestorm.api.blame_case import agent_of, case_of
+    from flakestorm.api.blame_stages import Mending
     from flakestorm.api.blaming import blame as find
     from flakestorm.cli.forms import ahead
     from flakestorm.cli.judge import how
@@ -73,7 +78,8 @@ def blame(
     ):
         earlier = None if resume is None else report_named(resume, options)
         listener = both(both(shown, save), ahead(place.form))
-        found = find(work, case, how(options, place, listener=listener, resume=earlier), terms)
+        told = how(options, place, listener=listener, resume=earlier)
+        found = find(work, case, told, terms, Mending(try_model, try_prompt))
     return present(found, place, options, save)
 
 

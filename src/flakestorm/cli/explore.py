@@ -18,6 +18,8 @@ __all__ = ["explore"]
     "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after that long."
 )
 @click.option("--prompt", "prompts", type=click.IntRange(min=0), multiple=True, help="Search this golden prompt (all).")
+@click.option("--inputs", type=click.IntRange(min=0), default=0, metavar="N", help="Also with N mutated inputs (0).")
+@click.option("--reuse-replies", is_flag=True, help="Spare model calls that ask what they asked without faults.")
 @resume_option
 def explore(
     options: Globals,
@@ -25,6 +27,8 @@ def explore(
     modes: str | None,
     max_time: float | None,
     prompts: tuple[int, ...],
+    inputs: int,
+    reuse_replies: bool,
     resume: str | None,
 ) -> int:
     """Search the faults for the smallest ones that break a promise.
@@ -41,7 +45,13 @@ def explore(
         options,
         "explore",
         lambda project, how: project.explore(
-            how, budget=budget, modes=chosen, max_time_s=max_time, prompts=prompts or None
+            how,
+            budget=budget,
+            modes=chosen,
+            max_time_s=max_time,
+            prompts=prompts or None,
+            inputs=inputs,
+            reuse=reuse_replies,
         ),
         resume=resume,
     )

@@ -26,7 +26,7 @@ from flakestorm.core.record import Record
 from flakestorm.engine.events import Listener, Report
 from flakestorm.reports.trend import Point
 
-__all__ = ["Place", "place_for", "present", "results_only", "watching"]
+__all__ = ["Place", "how_to_resume", "place_for", "present", "results_only", "watching"]
 
 
 ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif", "otel"})
@@ -119,7 +119,7 @@ def present(
     if saved is not None and saved.problem is not None:
         click.echo(f"note: this report was not saved for later: {one_line(saved.problem, 1000)}", err=True)
     if report.interrupted or report.stopped:
-        click.echo(_how_to_resume(report, files, saved), err=True)
+        click.echo(how_to_resume(report, files, saved), err=True)
     return report.exit_code
 
 
@@ -152,7 +152,7 @@ def _write(report: Report, place: Place, history: Sequence[Point]) -> Iterator[P
     yield write(report, "json", place.folder / "report.json")
 
 
-def _how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) -> str:
+def how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) -> str:
     """The same command again, as it was typed, going on from the JSON report, else from what is saved."""
     phases = [Path(phase.report).with_name("report.json") for phase in report.phases if phase.report]
     written = next(iter(phases or [file for file in files if file.suffix == ".json"]), None)

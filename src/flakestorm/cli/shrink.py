@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import how
+from flakestorm.cli.forms import write
+from flakestorm.cli.judge import how, resume_option
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import place_for, results_only, watching
-from flakestorm.cli.saved import report_named
+from flakestorm.cli.output import how_to_resume, place_for, results_only, watching
+from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.errors import Misuse
+from flakestorm.reports.text import one_line
 
 __all__ = ["shrink"]
 
@@ -25,7 +27,8 @@ SESSION_LIMIT_BYTES = 16 * 1024 * 1024
 @click.argument("case")
 @click.option("--budget", type=click.IntRange(min=2), metavar="RUNS", help="Make at most so many runs (200).")
 @click.option("--shorten", is_flag=True, help="Also look for a shorter input than the golden prompt.")
-def shrink(options: Globals, case: str, budget: int | None, shorten: bool) -> int:
+@resume_option
+def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resume: str | None) -> int:
     """Reduce a failing case to its smallest form.
 
     CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one), a tape, or a session file. The last line
@@ -36,29 +39,51 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool) -> in
     flakestorm shrink reports/latest/report.json#r-0007
     """
     from flakestorm.api import shrinking
+    from flakestorm.sessions.files import write_session
 
     project = api.load(options.config_path)
     place = place_for(options, project.config, "shrink")
     found = _case(case, options, project)
-    with results_only(), watching(options) as shown:
-        smallest = project.shrink(found, how(options, place, listener=shown), budget=budget, shorter=shorten)
-    if smallest.case is None:
-        click.echo(f"{case}: {smallest.why} ({smallest.runs} runs)", err=True)
-        return 130 if smallest.interrupted else 3
-    if options.output is not None:
-        contract = project.config.contract.name if project.config.contract else "default"
-        _write(options.output, shrinking.session_of(smallest, contract=contract))
-        click.echo(f"session: {options.output}")
+    earlier = None if resume is None else report_named(resume, options)
+    with (
+        results_only(),
+        watching(options) as shown,
+        saving(store_folder(options, project.config)) as save,
+    ):
+        told = how(options, place, listener=both(shown, save), resume=earlier)
+        smallest = project.shrink(found, told, budget=budget, shorter=shorten)
+    file = None
+    if options.output is None and smallest.report is not None:
+        file = write(smallest.report, "json", place.folder / "report.json")
+    if options.output is not None and smallest.case is not None:
+        about = [f"The smallest form of {case}. Shows the failure without it: {smallest.line}"]
+        write_session(shrinking.session_of(smallest, project.config), options.output, about=about)
     if not options.quiet:
-        before, after = len(found.atoms), len(smallest.case.atoms)
-        click.echo(
-            f"{before} -> {after} faults in {smallest.runs} runs; breaks {smallest.invariant}: {smallest.reason}"
-        )
+        _tell(smallest, len(found.atoms), options.output or file)
+    if save.problem is not None:
+        click.echo(f"note: this report was not saved for later: {one_line(save.problem, 1000)}", err=True)
     if smallest.interrupted:
-        click.echo(f"{smallest.why}: this fails, and may not be the smallest", err=True)
+        what = "nothing was made smaller yet" if smallest.case is None else "this fails, and may not be the smallest"
+        click.echo(f"{smallest.why}: {what}", err=True)
+        if smallest.report is not None:
+            click.echo(how_to_resume(smallest.report, [file] if file else [], save), err=True)
+    elif smallest.case is None:
+        click.echo(f"{case}: {smallest.why} ({smallest.runs} runs)", err=True)
     sys.stdout.flush()
-    click.echo(smallest.line)
-    return 130 if smallest.why == "interrupted" else 1
+    if smallest.case is not None:
+        click.echo(smallest.line)
+    return 3 if smallest.report is None else smallest.report.exit_code
+
+
+def _tell(smallest: Any, before: int, file: Path | None) -> None:
+    """What became of the case, and where it was written."""
+    if smallest.case is not None:
+        click.echo(
+            f"{before} -> {len(smallest.case.atoms)} faults in {smallest.runs} runs; "
+            f"breaks {smallest.invariant}: {smallest.reason}"
+        )
+    if file is not None and file.exists():
+        click.echo(f"{'report' if file.name == 'report.json' else 'session'}: {file}")
 
 
 def _case(name: str, options: Globals, project: api.Project) -> Any:
@@ -87,14 +112,11 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
 
 
 def _session(path: Path) -> Any:
-    """The case of a session file: its input, and an error for each tool reply that was one; None if it is none."""
+    """The case of a session file; None if it is none."""
     import yaml
 
-    from flakestorm.api.shrinking import Case
+    from flakestorm.api.shrinking import case_of_session
     from flakestorm.config.replays import ReplaySession
-    from flakestorm.core.conversation import prompt_of
-    from flakestorm.core.site import Sites
-    from flakestorm.engine.atoms import Atom
 
     try:
         if path.stat().st_size > SESSION_LIMIT_BYTES:
@@ -110,20 +132,4 @@ def _session(path: Path) -> Any:
         session = ReplaySession.of(found)
     except ValueError as error:
         raise Misuse(f"{path}: not a session: {error}") from error
-    sites, atoms = Sites(), set[Atom]()
-    for reply in session.tool_responses:
-        site = sites.next("tool", reply.tool)
-        if reply.status is not None and reply.status >= 400:
-            atoms.add(Atom(site, f"error:{min(reply.status, 599)}"))
-        elif reply.status == 0:
-            atoms.add(Atom(site, "connection_reset"))
-    return Case(frozenset(atoms), None, prompt_of(session.input))
-
-
-def _write(path: Path, session: dict[str, object]) -> None:
-    import yaml
-
-    from flakestorm.reports.files import write_whole
-
-    text = yaml.safe_dump(session, sort_keys=False, allow_unicode=True)
-    write_whole(path, text.encode("utf-8", "replace"))
+    return case_of_session(session)

@@ -74,7 +74,7 @@ class Asker:
                 found[at] = known
                 self.saved += 1
         while open_:
-            asks = [Ask(atoms[at], text) for at in open_]
+            asks = [Ask(atoms[at], text, fresh=not self.steady) for at in open_]
             outcomes = yield asks
             for at, outcome in zip(list(open_), outcomes, strict=True):
                 self.runs.append(outcome)
@@ -88,7 +88,7 @@ class Asker:
 
     def again(self, atoms: Atoms, *, text: str | None = None) -> Asking[Outcome]:
         """One more run of this schedule, whatever is known of it."""
-        (outcome,) = yield [Ask(atoms, text)]
+        (outcome,) = yield [Ask(atoms, text, fresh=True)]
         self.runs.append(outcome)
         return outcome
 
@@ -131,7 +131,7 @@ class Asker:
         known = self._known.get(ask)
         if known is not None:
             return known
-        for (atoms, text), outcome in self._known.items():
+        for (atoms, text, _), outcome in self._known.items():
             fired = outcome.fired
             if text != ask.text or not fired <= ask.atoms or any(atom.lasting for atom in ask.atoms):
                 continue

@@ -105,10 +105,14 @@ class Outcome:
 
 
 class Ask(NamedTuple):
-    """A run to be made: with these faults and, where it is not None, with this input instead of the prompt."""
+    """A run to be made: with these faults and, where it is not None, with this input instead of the prompt.
+
+    A `fresh` one is to confirm what another has shown, so nothing of it may be taken from another.
+    """
 
     atoms: Atoms
     text: str | None = None
+    fresh: bool = False
 
 
 Asking: TypeAlias = Generator[Sequence[Ask], Sequence[Outcome], T]

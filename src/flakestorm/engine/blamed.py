@@ -38,8 +38,8 @@ class Repair(Record, frozen=True):
     """Something else in the place of the blamed event, and how often the run is right then.
 
     Args:
-        how: `resample` (live again), `healthy reply` (what the world had said before a fault changed it), or
-            `other model`.
+        how: `resample` (live again), `healthy reply` (what the world had said before a fault changed it),
+            `model NAME` (another one answers) or `edited prompt`.
         value, low, high: the rate of runs that do not fail, with its 95% interval; judged: of how many.
     """
 

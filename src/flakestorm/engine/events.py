@@ -245,6 +245,7 @@ class Finding(Record, frozen=True):
         run: id of a run that shows it.
         reproduce: the command line that makes that run again.
         also: other schedules, each fault as in `--inject`, that break it in the same way and shrink to this one.
+        input: the input that it needs; None for the prompt as it stands.
     """
 
     schedule: tuple[FaultAt, ...]
@@ -255,6 +256,7 @@ class Finding(Record, frozen=True):
     run: str
     reproduce: str
     also: tuple[tuple[str, ...], ...] = ()
+    input: str | None = None
 
 
 class CoverageResult(Record, frozen=True):

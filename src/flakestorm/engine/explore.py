@@ -19,15 +19,18 @@ from flakestorm.core.choices import Draw
 from flakestorm.core.site import Site
 from flakestorm.engine.asking import FRESH, Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, SizeOf, measure
-from flakestorm.engine.ground import SUSPECT, Coverage, Ground
+from flakestorm.engine.ground import Coverage, Ground, bits
 from flakestorm.engine.lineage import Lineage
+from flakestorm.engine.packing import SUSPECT, Packer
 from flakestorm.engine.shrink import reduce, smaller, weaken
 
 __all__ = ["Found", "Search"]
 
 BATCH = 4
-"""How many runs are planned before any of them is known. It is fixed, so that a search does not depend on how many runs
-may be under way at once."""
+"""How many runs are planned at most before any of them is known. It is fixed, so that a search does not depend on how
+many runs may be under way at once."""
+CHANCE = 0.5
+"""No more are planned than are as likely as this to pass all together: what a run that fails shows changes the plan."""
 CALM = 2
 """How many runs without faults come first."""
 MANY = 4
@@ -43,12 +46,14 @@ class Found:
         failure: how it fails.
         run: the id of a run that shows it.
         also: the same with stronger faults: schedules that shrink to this one.
+        text: the input that it needs; None for the prompt as it stands.
     """
 
     schedule: tuple[Atom, ...]
     failure: Failure
     run: str
     also: tuple[tuple[Atom, ...], ...] = ()
+    text: str | None = None
 
 
 @dataclass(slots=True)
@@ -72,12 +77,15 @@ class Search:
     calm: Outcome | None = None
     finished: bool = False
     ground: Ground = field(init=False)
+    packer: Packer = field(init=False)
     _probes: list[Atoms] = field(default_factory=list)
     _learnt: int = 0
     _believed: int = 0
+    _led: int = 0
 
     def __post_init__(self) -> None:
         self.ground = Ground(self.faults, self.draw)
+        self.packer = Packer(self.ground)
 
     @property
     def coverage(self) -> Coverage:
@@ -91,6 +99,7 @@ class Search:
             outcomes = yield from self._ask(batch)
             for outcome in outcomes:
                 yield from self._explain(outcome)
+            yield from self._leads()
             yield from self._doubts()
         yield from self._last()
         yield from self._doubts()
@@ -110,7 +119,7 @@ class Search:
         if 2 * calm <= len(self.asker.runs):
             return False
         self.ground.base(self.calm.sites)
-        self._probes = [self.ground.set_of(1 << i) for i in _places(self.ground.delays)]
+        self._probes = [self.ground.set_of(1 << i) for i in bits(self.ground.delays)]
         self._learn()
         return True
 
@@ -133,28 +142,40 @@ class Search:
     def _batch(self) -> list[Atoms]:
         """The next schedules: what is suspected, else what covers most, else pairs that would not meet otherwise."""
         batch: list[Atoms] = []
+        later: list[Atoms] = []
         while self._probes and len(batch) < BATCH:
             probe = self._probes.pop(0)
             mask = self.ground.mask(probe)
-            new = mask & (self.ground.untried) or len(probe) > 1
-            if new and not mask & self.ground.idle and not self.ground.forbidden(mask):
-                batch.append(probe)
+            if mask & self.ground.idle or self.ground.forbidden(mask) or self._settled(probe):
+                continue
+            if len(probe) > 1 and self.ground.untried & ~self.ground.shy:
+                later.append(probe)  # most of what it would be filled with is not known yet
+            else:
+                batch.append(self._filled(probe))
+        self._probes += later
         if batch:
             return batch
         taken: list[tuple[int, int, list[int]]] = []
+        passes = 1.0
         for _ in range(BATCH):
-            packed = self.ground.pack()
+            packed = self.packer.pack()
             if not packed:
+                break
+            passes *= self.packer.passes(packed)
+            if batch and passes < CHANCE:
                 break
             batch.append(packed)
             taken.append(self._pretend(packed))
-            if self.ground.untried and any(self.ground.doubt(self.ground.at[a]) == SUSPECT for a in packed):
+            if self.ground.untried and any(self.packer.doubt(self.ground.at[a]) == SUSPECT for a in packed):
                 break  # what it shows decides what to doubt
         for tried, mask, done in reversed(taken):
             self.ground.tried = tried
             for i, before in zip((self.ground.at[a] for a in self.ground.set_of(mask)), done, strict=True):
                 self.ground.done[i] = before
         return batch or self._exact()
+
+    def _filled(self, probe: Atoms) -> Atoms:
+        return self.packer.fill(probe, frozenset()) if self.asker.steady else probe
 
     def _pretend(self, packed: Atoms) -> tuple[int, int, list[int]]:
         """Take a schedule for covered while the others of its batch are chosen; gives what was known before."""
@@ -169,7 +190,7 @@ class Search:
     def _exact(self) -> list[Atoms]:
         """Faults, and pairs of them, that would not take effect in larger schedules, by themselves."""
         ground = self.ground
-        for i in list(_places(ground.untried)):
+        for i in list(bits(ground.untried)):
             alone = ground.set_of(1 << i)
             known = self.asker.predicted_for(alone)
             if known is None and ground.atoms[i].site in ground.bases:
@@ -185,7 +206,7 @@ class Search:
                 ground.rule_out(i, j)
             else:
                 ground.learn(known)
-        for i in list(_places(ground.untried)):
+        for i in list(bits(ground.untried)):
             ground.idle |= 1 << i
         return []
 
@@ -199,6 +220,14 @@ class Search:
             if not self._alike(outcome.fired, failure):
                 yield from self._find(outcome, failure)
 
+    def _leads(self) -> Asking[None]:
+        """Runs that failed on the way to a finding, and do not hold it."""
+        while self._led < len(self.asker.runs):
+            outcome = self.asker.runs[self._led]
+            self._led += 1
+            if self.asker.steady and outcome.failures and outcome.text is None and outcome.fired:
+                yield from self._explain(outcome)
+
     def _alike(self, fired: Atoms, failure: Failure) -> bool:
         """Whether this is taken for a finding with other modes at its calls, without asking further.
 
@@ -209,6 +238,7 @@ class Search:
             places = {atom.site for atom in known.schedule}
             same = frozenset(atom for atom in fired if atom.site in places)
             if known.failure == failure and len(places) > 2 and len(same) == len(places):
+                self.ground.avoid(known.schedule)
                 self.ground.avoid(same)
                 return True
         return False
@@ -236,7 +266,8 @@ class Search:
             self._keep(shown, failure, minimal)
             return
         while True:
-            weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._settled)
+            fill = self._fill if self.asker.steady else None
+            weaker = yield from weaken(self.asker, shown, failure, smaller(self.faults), self._settled, fill)
             fewer = (yield from reduce(self.asker, weaker, failure, self.draw)) if weaker is not shown else weaker
             self._learn()
             if len(fewer.fired) >= len(minimal) or not (yield from self._sure(fewer, failure)):
@@ -270,9 +301,15 @@ class Search:
             (outcome,) = yield from self.asker.ask([outcome.fired or outcome.asked], failure)
         if not outcome.shows(failure) or not outcome.fired:
             return None
-        shown = yield from reduce(self.asker, outcome, failure, self.draw)
+        shown = yield from reduce(
+            self.asker, outcome, failure, self.draw, fill=self._fill if self.asker.steady else None
+        )
         self._learn()
         return shown if shown.fired else None
+
+    def _fill(self, atoms: Atoms, without: Atoms) -> Atoms:
+        self._learn()
+        return self.packer.fill(atoms, without)
 
     def _settled(self, atoms: Atoms) -> bool:
         """Whether these were tried together in a run that passed, or hold what makes a run fail without the rest."""
@@ -359,7 +396,3 @@ class Search:
                         shown = reduced
             if (yield from self.asker.confirm(shown.asked if shown is outcome else shown.fired, failure)):
                 self._keep(shown, failure, shown.fired)
-
-
-def _places(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]

@@ -20,17 +20,7 @@ from flakestorm.engine.atoms import Atom, Atoms, Outcome
 
 __all__ = ["Coverage", "Ground", "bits"]
 
-CANDIDATES = 30
-"""How many random schedules are weighed against one another for each run."""
-SINGLE = 1000
-"""A fault that was never tried is worth so many pairs that were not."""
-DOUBT = 0.02
-"""How likely an atom of which nothing is known makes a run fail."""
-SUSPECT = 0.5
-"""The same where the like of it does."""
 DELAYS = frozenset(("slow", "slow_stream"))
-SURVIVES = 0.4
-"""A schedule is filled until it is less likely than this to pass, because a failing run covers nothing."""
 TRIES = 3
 """After so many runs in which two faults did not meet, they are tried by themselves."""
 
@@ -96,6 +86,9 @@ class Ground:
     idle: int = 0  # atoms that cannot take effect
     guilty: int = 0  # atoms that make a run fail by themselves
     bad: list[int] = field(default_factory=list)  # minimal sets that make a run fail
+    walls: dict[frozenset[Site], dict[Site, int]] = field(
+        default_factory=dict
+    )  # atoms one of which at each call does so
     cuts: dict[int, set[Site]] = field(default_factory=dict)  # the calls that are not made any more after an atom
     openers: dict[Site, int] = field(default_factory=dict)  # atoms after which a call is made that else is not
     delays: int = 0  # atoms that only change the order in which things happen
@@ -187,11 +180,16 @@ class Ground:
             self.tried |= found  # none of them does so by itself
 
     def avoid(self, atoms: Iterable[Atom]) -> None:
-        """Nothing that holds all of these is tried again; of less than all this says nothing."""
-        self.bad.append(self.mask(atoms))
+        """Nothing that holds all of these is tried again, nor what differs from it only in modes that were avoided here
+        before; of less than all this says nothing."""
+        listed = list(atoms)
+        wall = self.walls.setdefault(frozenset(atom.site for atom in listed), {})
+        for atom in listed:
+            wall[atom.site] = wall.get(atom.site, 0) | self.mask([atom])
 
     def acquit(self, schedules: Iterable[Iterable[Atom]]) -> None:
         """These were taken for such faults, and it was chance."""
+        self.walls.clear()
         cleared = {self.mask(atoms) for atoms in schedules}
         self.bad = [mask for mask in self.bad if mask not in cleared]
         self.guilty = 0
@@ -200,7 +198,9 @@ class Ground:
 
     def forbidden(self, mask: int) -> bool:
         """Whether this holds faults that are known to make a run fail."""
-        return bool(mask & self.guilty) or any(bad & mask == bad for bad in self.bad)
+        if mask & self.guilty or any(bad & mask == bad for bad in self.bad):
+            return True
+        return any(all(mask & modes for modes in wall.values()) for wall in self.walls.values())
 
     def rule_out(self, i: int, j: int) -> None:
         """These two cannot both take effect."""
@@ -277,74 +277,3 @@ class Ground:
         if i is not None:
             known = self.cuts.get(i)
             self.cuts[i] = missing if known is None else known & missing
-
-    def doubt(self, i: int) -> float:
-        """How likely this atom makes a run fail by itself."""
-        if self.tried >> i & 1:
-            return 0.0
-        site, fault = self.atoms[i].site, self.atoms[i].fault
-        for bad in bits(self.guilty):
-            other = self.atoms[bad]
-            if other.site == site or (other.site[:2] == site[:2] and other.fault == fault):
-                return SUSPECT
-        return DOUBT
-
-    def pack(self) -> Atoms:
-        """The schedule that would cover most, of some random ones; empty if none would cover anything."""
-        best, most = 0, 0
-        doubts = [self.doubt(i) for i in range(len(self.atoms))]
-        ending = [i for i in bits(self.alive) if self.cuts.get(i)]
-        for n in range(CANDIDATES):
-            chosen, worth = self._candidate(doubts, ending if n % 2 else [])
-            if worth > most:
-                best, most = chosen, worth
-        return self.set_of(best)
-
-    def _candidate(self, doubts: Sequence[float], ending: Sequence[int]) -> tuple[int, int]:
-        """One schedule, filled greedily, and what it is worth. Of faults that end runs it has one at most, the last."""
-        chosen, worth, passes = 0, 0, 1.0
-        gone: set[Site] = set()
-        untried = self.untried & ~self.shy
-        if ending:
-            last = self.draw.choice([i for i in ending if untried >> i & 1 or self._useful(i)] or [-1])
-            if last < 0:
-                return 0, 0
-            gone, passes = self.cuts[last] | {self.atoms[last].site}, 1 - doubts[last]
-            chosen, worth = 1 << last, SINGLE * (untried >> last & 1)
-        sites = [site for site in self.here if site in self.bases]
-        self.draw.shuffle(sites)
-        derived = [site for site in self.here if site not in self.bases]
-        self.draw.shuffle(derived)
-        for site in (*sites, *derived):
-            if site in gone or (site in self.openers and not self.openers[site] & chosen):
-                continue
-            i, gain = self._best_at(site, chosen, untried, ended=bool(ending))
-            if i < 0 or (chosen and passes * (1 - doubts[i]) < SURVIVES):
-                continue
-            if gain == 0 and passes < 1:
-                continue
-            passes *= 1 - doubts[i]
-            chosen |= 1 << i
-            worth += gain
-        return chosen, worth
-
-    def _useful(self, i: int) -> bool:
-        return any((min(i, j), max(i, j)) not in self.hard for j in bits(self.left(i)))
-
-    def _best_at(self, site: Site, chosen: int, untried: int, *, ended: bool) -> tuple[int, int]:
-        """The atom at this call that adds most to the schedule."""
-        best, most, gained = -1, (-1, -1), 0
-        options = [i for i in bits(self.here[site] & self.alive) if not (self.cuts.get(i))]
-        self.draw.shuffle(options)
-        for i in options:
-            mine = 1 << i
-            if any(bad & mine and bad & (chosen | mine) == bad for bad in self.bad):
-                continue
-            pairs = self.left(i) & chosen
-            for a, b in self.hard if pairs else ():
-                if i in (a, b):
-                    pairs &= ~(1 << (b if i == a else a))
-            gain = SINGLE * (untried >> i & 1) + pairs.bit_count()
-            if (gain, self.left(i).bit_count()) > most:
-                best, most, gained = i, (gain, self.left(i).bit_count()), gain
-        return best, gained

@@ -224,6 +224,7 @@ class Runner:
             "input": str(given),
             **({"turns": list(given.turns)} if isinstance(given, Conversation) else {}),
             **({} if given == trial.text else {"original": str(trial.text)}),
+            **({"faults": list(Schedule.of(trial.scenario).lines)} if trial.scenario.chaos else {}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
             **self.hooks.facts,

@@ -46,14 +46,15 @@ from flakestorm.faults.places import Place, place_of
 if TYPE_CHECKING:
     from flakestorm.wire.results import Told
 
-__all__ = ["Planned", "parse_fault", "parse_injection"]
+__all__ = ["TRIGGERS", "Planned", "parse_fault", "parse_injection"]
 
 _ARGUMENTS: dict[str, dict[str, str]] = {
     "tool": {**arguments(RESULT), **arguments(TOOL)},
     "llm": arguments(LLM),
     "context": {**arguments(CONTEXT), **arguments(CONVERSATION)},
 }
-_TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
+TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
+"""Settings that say when a fault acts, and not what it does."""
 _FAULT = re.compile(r"(?P<mode>[^:,@]+)(?:@(?P<place>[^:,]*))?(?P<settings>[:,].*)?", re.DOTALL)
 
 
@@ -181,7 +182,7 @@ class Planned(Record, frozen=True):
 
     def at(self, site: Site) -> Planned:
         """The same fault pinned to one site, without triggers: what it did there, as it can be injected again."""
-        left_out = {*_TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
+        left_out = {*TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
         kept = {name: value for name, value in self.spec.given().items() if name not in left_out}
         return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": str(site)}))
 

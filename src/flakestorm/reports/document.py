@@ -153,9 +153,10 @@ def read_json(path: Path | str) -> Report:
 
 
 def _search(report: Report) -> dict[str, Any]:
-    if report.coverage is None:
+    if report.coverage is None and not report.findings:
         return {}
-    return {"findings": [asdict(finding) for finding in report.findings], "coverage": asdict(report.coverage)}
+    found: dict[str, Any] = {"findings": [asdict(finding) for finding in report.findings]}
+    return found if report.coverage is None else {**found, "coverage": asdict(report.coverage)}
 
 
 def _cell(cell: CellResult) -> dict[str, Any]:
@@ -248,7 +249,7 @@ _FAMILY = {"llm": "llm", "mcp": "mcp"}
 
 def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its runs in the dataclass's own shape; anything odd is left for the reader to refuse."""
-    if document.get("command") != "explore":  # what others call so is theirs
+    if document.get("command") not in ("explore", "shrink"):  # what others call so is theirs
         document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
     if document.get("command") != "blame":
         document = {key: value for key, value in document.items() if key != "blame"}

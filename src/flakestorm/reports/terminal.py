@@ -116,12 +116,12 @@ def _verdict(page: _Page, report: Report) -> None:
 def _body(page: _Page, report: Report, limit: int) -> None:
     _scores(page, report)
     _repeats(page, report)
-    if report.coverage is not None:
+    if report.coverage is not None or report.findings:
         _found(page, report)
     else:
         _map(page, grid_of(report))
     _tallies(page, report)
-    if report.coverage is None or not report.findings:
+    if not report.findings:
         _broken(page, report, limit)
 
 

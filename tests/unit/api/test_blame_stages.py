@@ -2,7 +2,7 @@ from contextlib import suppress
 
 import pytest
 
-from flakestorm.api.blame_stages import Watch, at_first, giving_world
+from flakestorm.api.blame_stages import Mending, Watch, at_first, giving_world
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import drive
 from flakestorm.core.site import Site
@@ -51,3 +51,9 @@ def test_the_world_of_the_tape_is_given_at_its_site() -> None:
     assert (given.status, given.body) == (200, b"120")
     passed = stage(MODEL)
     assert passed is MODEL
+
+
+def test_what_cannot_be_tried_at_a_call_is_left_out() -> None:
+    bare = Exchange(Site("llm", "gpt-4o", 1))
+    assert Mending("other", "think").changes(bare) == {}
+    assert Mending().changes(bare) == {}

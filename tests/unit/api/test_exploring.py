@@ -1,3 +1,4 @@
+import shlex
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,40 @@ def up_down():
     from upstream import text
 
     return text("down", status=503)
+
+
+SPELLING = """
+import os
+import httpx
+
+def agent(prompt: str) -> str:
+    try:
+        with httpx.Client(timeout=20) as client:
+            reply = client.post(os.environ["CORPUS_WORLD"] + "/search").raise_for_status()
+            return f"It costs {reply.json()['price']} EUR."
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return f"Sorry, the search is unavailable; look for flights to {prompt.split('flight to ')[1]}"
+"""
+"""Its excuse takes for granted how the question is spelt."""
+
+
+def test_a_bug_that_takes_a_fault_and_another_input_is_found_with_other_inputs(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "spelling_agent.py").write_text(SPELLING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with corpus_world() as up:
+        entry = next(each for each in manifest() if each.name == "no_retry")
+        path = project(tmp_path, entry, up)
+        path.write_text(path.read_text().replace("no_retry:bug", "spelling_agent:agent"))
+        work = api.load(path)
+        plain = work.explore(api.Options(tapes=tmp_path / "a"), modes=["error"])
+        assert (plain.verdict, plain.findings) == ("pass", ())
+        report = work.explore(api.Options(tapes=tmp_path / "b"), modes=["error"], inputs=8)
+        (finding,) = report.findings
+        assert [(at.site, at.fault) for at in finding.schedule] == [("tool/search#1", "error")]
+        assert finding.input is not None
+        assert "flight to " not in finding.input
+        assert f"--input {shlex.quote(finding.input)}" in finding.reproduce
+        again = work.inject(finding.input, ["tool/search#1=error"], api.Options(tapes=tmp_path / "c"))
+        assert again.verdict == "fail"
+        assert work.inject(finding.input, [], api.Options(tapes=tmp_path / "d")).verdict != "fail"
+        assert any("of 8 other inputs" in note for note in report.notes)

@@ -6,12 +6,13 @@ import pytest
 
 from corpus_support import corpus_world, manifest, project
 from flakestorm import api
-from flakestorm.api.shrinking import Case, _steps, case_of_line, case_of_tape, session_of
-from flakestorm.config.replays import ReplaySession
+from flakestorm.api.shrinking import Case, _steps, case_of_line, case_of_session, case_of_tape, session_of
+from flakestorm.core.conversation import Conversation
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Ask, Failure, Outcome
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.errors import Misuse
+from flakestorm.sessions.files import write_session
 from search_support import BROKEN, agent, atoms, drive
 
 ENTRY = next(entry for entry in manifest() if entry.name == "makes_up_a_price")
@@ -21,6 +22,9 @@ def test_a_case_is_read_from_the_line_that_shows_it() -> None:
     case = case_of_line("flakestorm run --seed 3 --prompt 1 --inject 'tool/a#1=error:503'", golden=["x", "y"])
     assert (case.prompt, case.text, case.seed, case.atoms) == (1, None, 3, atoms("a#1=error:503"))
     assert case_of_line("flakestorm run --input y", golden=["x", "y"]).prompt == 1
+    talk = case_of_line("flakestorm run --input hello --input 'pay now'", golden=["x"]).text
+    assert isinstance(talk, Conversation)
+    assert talk.turns == ("hello", "pay now")
     with pytest.raises(Misuse):
         case_of_line("flakestorm run --inject nonsense", golden=["x"])
 
@@ -32,8 +36,48 @@ def test_from_a_tape_to_a_session(tmp_path: Path) -> None:
         case = case_of_tape(Path(run.tape), golden=ENTRY.prompts)
         assert (case.atoms, case.prompt) == (atoms("search#1=error"), 0)
         smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
-    session = session_of(smallest, contract="default")
-    assert ReplaySession.of(session).tool_responses[0].status == 503
+    session = session_of(smallest, work.config)
+    assert session.tool_responses[0].status == 503
+    assert case_of_session(session).atoms == atoms("search#1=error:503")
+
+
+KINDS = {  # agent of the corpus: more faults than it takes
+    "partial_json": "llm/gpt-4o#1=truncated_response:5",
+    "trusts_text": "tool/hotel#1=indirect_injection",
+    "pays_twice": "tool/pay#1=timeout_after_commit",
+    "loops_on_429": "llm/gpt-4o=rate_limit",
+    "races": "tool/weather#1=slow:1000",
+    "gives_up_thrice": "tool/search#1=timeout tool/search#2=empty tool/search#3=malformed",
+    "no_retry": "tool/search#1=connection_reset",
+    "refund_only": "tool/refund#1=error",
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_line_and_the_session_of_every_kind_show_it_again(tmp_path: Path, name: str) -> None:
+    entry = next(entry for entry in manifest() if entry.name == name)
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, entry, up))
+        line = " ".join(f"--inject {fault}" for fault in KINDS[name].split())
+        case = case_of_line(f"flakestorm run --prompt {entry.prompt} {line}", golden=entry.prompts)
+        smallest = work.shrink(case, api.Options(tapes=tmp_path / "a"))
+        assert smallest.invariant == entry.invariant
+
+        def fails(again: Case) -> bool:
+            injected = [atom.line for atom in sorted(again.atoms)]
+            prompt = again.text if again.prompt is None else again.prompt
+            report = work.inject(prompt, injected, api.Options(tapes=tmp_path / "b", seed=again.seed))
+            return any(cell.verdict == "fail" and cell.invariant == entry.invariant for cell in report.cells)
+
+        assert fails(case_of_line(smallest.line, golden=entry.prompts))
+        session = session_of(smallest, work.config)
+        told = {line.partition("=")[2].partition(":")[0] for line in session.faults}
+        told |= {reply.fault for reply in session.tool_responses if reply.fault}
+        assert told == {atom.mode for atom in smallest.case.atoms}
+        write_session(session, tmp_path / "case.yaml")
+        replayed = work.replay(tmp_path / "case.yaml", api.Options(tapes=tmp_path / "c"))
+        beyond = told & {"slow", "timeout_after_commit"}  # a reply on record takes no time, and reaches no tool
+        assert replayed.verdict == "fail" or beyond, replayed.headline
 
 
 def test_a_case_that_does_not_fail_says_so(tmp_path: Path) -> None:
@@ -50,7 +94,7 @@ def test_chance_does_not_lead_the_shrinker_astray() -> None:
     plain = agent([f"t{n}#1" for n in range(6)], ["t1#1=error", "t4#1=timeout"])
     case = Case(atoms("t0#1=timeout", "t1#1=error", "t2#1=malformed", "t4#1=timeout", "t5#1=error"), 0)
     modes = Repertoire(tool=("error", "timeout", "malformed"))
-    for seed in range(10):
+    for seed in range(20):
         luck = random.Random(seed)
 
         def moody(ask: Ask, luck: random.Random = luck) -> Outcome:
@@ -60,3 +104,36 @@ def test_chance_does_not_lead_the_shrinker_astray() -> None:
         best: list[tuple[Outcome, Failure]] = []
         drive(_steps(Asker(), case, modes, random.Random(seed), "x", best, may_shorten=False), moody)
         assert best[-1][0].fired == planted
+
+
+def test_a_case_on_a_tape_keeps_the_settings_of_its_faults(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        path = project(tmp_path, ENTRY, up)
+        fault = "{tool: search, mode: error, error_code: 500, message: 'no, not now', times: 2}"
+        path.write_text(f"{path.read_text()}\nchaos:\n  tool_faults: [{fault}]\n")
+        work = api.load(path)
+        run = work.chaos(None, api.Options(tapes=tmp_path / "a")).runs[0]
+        case = case_of_tape(Path(run.tape), golden=ENTRY.prompts)
+        (fault,) = case.atoms
+        assert (str(fault.site), fault.fault) == ("tool/search#1", "error:500,message=no%2C not now")
+        smallest = work.shrink(case, api.Options(tapes=tmp_path / "b"))
+    assert smallest.case is not None
+
+
+def test_a_case_that_is_resumed_makes_no_run_twice(tmp_path: Path) -> None:
+    with corpus_world() as up:
+        work = api.load(project(tmp_path, ENTRY, up))
+        case = case_of_line(
+            "flakestorm run --inject tool/search#1=empty --inject tool/pay#1=error", golden=ENTRY.prompts
+        )
+        part = work.shrink(case, api.Options(tapes=tmp_path / "a"), budget=2)
+        assert part.report is not None
+        assert part.report.stopped
+        whole = work.shrink(case, api.Options(tapes=tmp_path / "b", resume=part.report))
+        assert whole.report is not None
+        assert len(list((tmp_path / "b").iterdir())) == whole.runs - len(part.report.runs)
+        fresh = work.shrink(case, api.Options(tapes=tmp_path / "c"))
+        assert (whole.case, whole.line) == (fresh.case, fresh.line)
+        assert [finding.invariant for finding in whole.report.findings] == [whole.invariant]
+        with pytest.raises(Misuse, match="not of `shrink`"):
+            work.shrink(case, api.Options(resume=replace(part.report, command="explore")))

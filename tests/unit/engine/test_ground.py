@@ -3,6 +3,7 @@ import random
 from flakestorm.core.site import Site
 from flakestorm.engine.atoms import Ask
 from flakestorm.engine.ground import Coverage, Ground, bits
+from flakestorm.engine.packing import Packer
 from search_support import agent, atoms
 
 
@@ -31,7 +32,7 @@ def test_nothing_that_holds_a_known_failure_is_scheduled_again() -> None:
     made.convict(atoms("a#1=error"))
     made.convict(atoms("a#1=timeout", "b#1=timeout"))
     for _ in range(50):
-        packed = made.pack()
+        packed = Packer(made).pack()
         assert not atoms("a#1=error") <= packed
         assert not atoms("a#1=timeout", "b#1=timeout") <= packed
 
@@ -59,4 +60,14 @@ def test_what_was_chance_is_tried_again() -> None:
     made.acquit([atoms("a#1=error")])
     assert not made.forbidden(made.mask(atoms("a#1=error")))
     assert made.forbidden(made.mask(atoms("b#1=error")))
-    assert made.pack() == atoms("a#1=error")
+    assert Packer(made).pack() == atoms("a#1=error")
+
+
+def test_what_differs_only_in_modes_that_were_avoided_is_avoided() -> None:
+    made = ground("a#1", "b#1", "c#1", faults=("error", "timeout", "empty"))
+    made.avoid(atoms("a#1=error", "b#1=error", "c#1=error"))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=error")))
+    made.avoid(atoms("a#1=timeout", "b#1=timeout", "c#1=error"))
+    assert made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=error")))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout", "c#1=empty")))
+    assert not made.forbidden(made.mask(atoms("a#1=error", "b#1=timeout")))

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from flakestorm.core.conversation import Conversation
 from flakestorm.engine.asking import Asker
 from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.shrink import Cleared, reduce, shorten, smaller, weaken
@@ -54,3 +55,42 @@ def test_an_input_is_cut_down_to_the_words_that_matter() -> None:
     outcome, _ = drive(shorten(Asker(), start, BROKEN, text), run)
     assert outcome.text is not None
     assert sorted(outcome.text.split()) == ["refund", "twice"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("bug", [MANY[3:4], [MANY[2], MANY[20]], [MANY[1], MANY[7], MANY[15]]])
+def test_what_queries_are_filled_with_does_not_change_what_remains(bug: list[str], seed: int) -> None:
+    names = [line.partition("=")[0] for line in MANY]
+    other = [MANY[4].replace("error", "timeout"), MANY[5].replace("error", "timeout")]
+    run = agent(names, bug, other)
+
+    def fill(part, without):
+        taken = {each.site for each in part}
+        return part | {a for a in atoms(*(line.replace("error", "timeout") for line in MANY)) if a.site not in taken}
+
+    asker = Asker()
+    outcome, _ = drive(reduce(asker, run(Ask(atoms(*MANY))), BROKEN, random.Random(seed), fill=fill), run)
+    assert outcome.fired in (atoms(*bug), atoms(*other))
+    assert any(each.asked == outcome.fired and each.shows(BROKEN) for each in asker.runs)
+
+
+def test_a_weaker_fault_is_asked_without_filling_where_that_fails() -> None:
+    run = agent(["a#1", "b#1"], ["a#1=timeout"], ["b#1=empty"])
+    asker, options = Asker(), smaller(lambda _: ("error", "timeout"))
+    start = run(Ask(atoms("a#1=timeout")))
+    outcome, _ = drive(weaken(asker, start, BROKEN, options, fill=lambda a, _: a | atoms("b#1=empty")), run)
+    assert outcome.fired == atoms("a#1=timeout")
+
+
+def test_turns_that_do_not_matter_are_left_out_of_a_conversation() -> None:
+    def run(ask: Ask) -> Outcome:
+        turns = ask.text.turns if isinstance(ask.text, Conversation) else (str(ask.text),)
+        broken = (BROKEN,) if any("pay" in turn for turn in turns) and turns[-1].startswith("again") else ()
+        return Outcome(ask.atoms, tuple((each, each.site) for each in ask.atoms), (), broken, text=ask.text)
+
+    text = Conversation(["hello", "please pay", "thanks", "what else?", "again please"])
+    fault = atom("a#1=error")
+    start = Outcome(frozenset({fault}), ((fault, fault.site),), failures=(BROKEN,))
+    outcome, _ = drive(shorten(Asker(), start, BROKEN, text), run)
+    assert isinstance(outcome.text, Conversation)
+    assert outcome.text.turns == ("pay", "again")

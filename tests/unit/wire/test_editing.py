@@ -60,7 +60,9 @@ def test_an_edit_that_asks_for_nothing_does_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "edit", [Edit(max_tokens=0), Edit(text=str), Edit(drop_tool_calls=True), Edit(finish="stop")], ids=str
+    "edit",
+    [Edit(max_tokens=0), Edit(text=str), Edit(drop_tool_calls=True), Edit(finish="stop")],
+    ids=["max_tokens", "text", "drop_tool_calls", "finish"],
 )
 def test_each_wish_of_an_edit_is_enough(edit: Edit) -> None:
     assert read(shout(Reply(200, (), b"body"), edit)) == b"BODY"
