@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from flakestorm import api
+from flakestorm.api.blame_case import case_of
+from flakestorm.api.blaming import blame
+from flakestorm.engine.blamed import Blaming
+from flakestorm.reports.document import to_document
 from upstream import Canned, Request, Upstream, document, openai_chat, openai_stream, sse
 
 CORPUS = Path(__file__).resolve().parent.parent / "quality" / "corpus"
@@ -101,7 +106,9 @@ def _with_tools(asked: dict[str, Any], make: Callable[..., Canned]) -> Canned:
         open_ = open_[:1]
     if open_:
         return make(tool_calls=[(f"call_{len(names) + n}", name, {"query": "Oslo"}) for n, name in enumerate(open_)])
-    return make(BAD_NEWS if any(map(FAILED.search, told.values())) else f"This is what I found: {'; '.join(told.values())}")
+    return make(
+        BAD_NEWS if any(map(FAILED.search, told.values())) else f"This is what I found: {'; '.join(told.values())}"
+    )
 
 
 def _text(content: Any) -> str:
@@ -113,7 +120,9 @@ def _whole_calls(*calls: tuple[str, dict[str, str]]) -> Canned:
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": None}]
     for index, (name, arguments) in enumerate(calls):
         function = {"name": name, "arguments": json.dumps(arguments)}
-        deltas.append({"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]})
+        deltas.append(
+            {"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]}
+        )
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "gpt-4o"}
     events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
@@ -182,3 +191,58 @@ def found(report: dict[str, Any]) -> list[frozenset[str]]:
 def shown(report: dict[str, Any]) -> str:
     """A report's findings and coverage, for messages."""
     return json.dumps({"findings": report.get("findings"), "coverage": report.get("coverage")}, indent=1)
+
+
+def explored(
+    folder: Path, entry: Planted, up: Upstream, which: str, modes: Sequence[str] | None = None, **how: Any
+) -> dict[str, Any]:
+    """The report of a search: with the entry's modes unless others are said, the default ones with none."""
+    path = project(folder, entry, up, which=which)
+    chosen = entry.modes if modes is None else modes
+    return to_document(api.load(path).explore(api.Options(tapes=folder / "tapes"), budget=120, modes=chosen, **how))
+
+
+def is_found(entry: Planted, report: dict[str, Any]) -> None:
+    """What is planted is found, and nothing else."""
+    schedules = found(report)
+    assert all(planted in schedules for planted in entry.planted), shown(report)
+    for finding in report["findings"]:
+        assert finding["invariant"] == entry.invariant
+        assert finding["prompt"] == entry.prompt
+        assert {at["site"].partition("#")[0] for at in finding["schedule"]} <= entry.sites
+    assert report["exit_code"] == 1
+
+
+def is_clean(report: dict[str, Any]) -> None:
+    """Nothing is found, and all of it was searched."""
+    assert (report["exit_code"], report["findings"]) == (0, []), shown(report)
+    assert report["coverage"]["complete"]
+
+
+SAME = {"timeout_after_commit": "timeout"}  # the reply does not tell
+
+
+def cases(home: Path = CORPUS) -> list[tuple[Planted, list[str]]]:
+    """The planted schedules that can be blamed: a tape does not take its time, so none that is slow."""
+    planted = [(entry, sorted(schedule)) for entry in manifest(home) for schedule in entry.planted]
+    return [(entry, lines) for entry, lines in planted if not any("=slow" in line for line in lines)]
+
+
+def blamed(folder: Path, entry: Planted, schedule: list[str], up: Upstream) -> Blaming:
+    """What is blamed for a run with these faults, once all that says they were injected is off its tape."""
+    work = api.load(project(folder, entry, up))
+    run = work.inject(entry.prompt, schedule, api.Options(tapes=folder / "tapes")).runs[0]
+    case = case_of(work, Path(run.tape), run=run, breaks=[entry.invariant])
+    bare = [replace(x, faults=(), world=None, world_body=None) for x in case.exchanges]
+    named = blame(work, replace(case, exchanges=bare), api.Options(tapes=folder / "continued")).blame
+    assert named is not None
+    return named
+
+
+def verdict_on(named: Blaming, schedule: Sequence[str]) -> tuple[bool, bool]:
+    """Whether the step that was blamed is one of those that were broken, and whether the kind of fault is right too."""
+    planted = {line.partition("=")[0]: line.partition("=")[2].partition(":")[0] for line in schedule}
+    step = named.named
+    site = "" if step is None else step.event.site
+    mode = planted.get(site) or planted.get(site.partition("#")[0], "")
+    return bool(mode), bool(mode) and step is not None and step.event.looks_like == SAME.get(mode, mode)

@@ -7,7 +7,9 @@ from corpus_kit import MODEL, TOOL_FAILURES, UNAVAILABLE, model, tool
 from httpx import TransportError
 from openai import OpenAIError
 
-TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("pay", "search")]
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("pay", "search")
+]
 
 
 def _arguments(text: str) -> dict[str, str] | None:
@@ -24,7 +26,10 @@ def _turn(prompt: str, *, early: bool) -> str:
     def make(number: int) -> None:
         arguments = _arguments(said[number])
         if number not in asked and arguments is not None:
-            asked[number] = str(tool("pay" if number == 0 else "search", **arguments))
+            try:
+                asked[number] = str(tool("pay" if number == 0 else "search", **arguments))
+            except TOOL_FAILURES:
+                asked[number] = UNAVAILABLE
 
     with model() as client:
         messages = [{"role": "user", "content": f"CALL BOTH {prompt}"}]
@@ -39,7 +44,7 @@ def _turn(prompt: str, *, early: bool) -> str:
         return UNAVAILABLE
     for number in sorted(said):
         make(number)
-    return f"Done: {'; '.join(asked.values())}" if len(asked) == 2 else UNAVAILABLE
+    return UNAVAILABLE if UNAVAILABLE in asked.values() or len(asked) < 2 else f"Done: {'; '.join(asked.values())}"
 
 
 def _answer(prompt: str, *, early: bool) -> str:
@@ -48,8 +53,6 @@ def _answer(prompt: str, *, early: bool) -> str:
             return _turn(prompt, early=early)
         except (OpenAIError, TransportError):
             continue
-        except TOOL_FAILURES:
-            return UNAVAILABLE
     return UNAVAILABLE
 
 
