@@ -1,4 +1,4 @@
-"""The corpus's agents that are made with frameworks: planted bugs are found and blamed, and healthy twins stay clean."""
+"""Agents made with frameworks: their planted bugs are found and blamed, and their healthy twins stay clean."""
 
 from pathlib import Path
 

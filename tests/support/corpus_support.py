@@ -106,9 +106,8 @@ def _with_tools(asked: dict[str, Any], make: Callable[..., Canned]) -> Canned:
         open_ = open_[:1]
     if open_:
         return make(tool_calls=[(f"call_{len(names) + n}", name, {"query": "Oslo"}) for n, name in enumerate(open_)])
-    return make(
-        BAD_NEWS if any(map(FAILED.search, told.values())) else f"This is what I found: {'; '.join(told.values())}"
-    )
+    heard = "; ".join(told.values())
+    return make(BAD_NEWS if FAILED.search(heard) else f"This is what I found: {heard}")
 
 
 def _text(content: Any) -> str:
@@ -120,9 +119,8 @@ def _whole_calls(*calls: tuple[str, dict[str, str]]) -> Canned:
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": None}]
     for index, (name, arguments) in enumerate(calls):
         function = {"name": name, "arguments": json.dumps(arguments)}
-        deltas.append(
-            {"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]}
-        )
+        call = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
+        deltas.append({"tool_calls": [call]})
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "gpt-4o"}
     events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})

@@ -14,9 +14,9 @@ from pathlib import Path
 from flakestorm.core.call import Call
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.engine.atoms import Ask
+from flakestorm.engine.plan import Trial
 from flakestorm.engine.hooks import Inside
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.plan import Trial
 from flakestorm.tape.fork import Fork
 from flakestorm.tape.match import Mode
 from flakestorm.tape.player import Player

@@ -1,4 +1,4 @@
-"""pydantic-ai, streaming: an answer that ended for its length is given for the whole. Its twin looks at why it ended."""
+"""pydantic-ai, streaming: an answer that ended for its length is given for the whole. Its twin looks why it ended."""
 
 from corpus_kit import MODEL, UNAVAILABLE
 from frameworks_kit import quick_model

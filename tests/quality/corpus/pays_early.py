@@ -7,9 +7,8 @@ from corpus_kit import MODEL, TOOL_FAILURES, UNAVAILABLE, model, tool
 from httpx import TransportError
 from openai import OpenAIError
 
-TOOLS = [
-    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("pay", "search")
-]
+NAMES = ("pay", "search")
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in NAMES]
 
 
 def _arguments(text: str) -> dict[str, str] | None:
@@ -27,7 +26,7 @@ def _turn(prompt: str, *, early: bool) -> str:
         arguments = _arguments(said[number])
         if number not in asked and arguments is not None:
             try:
-                asked[number] = str(tool("pay" if number == 0 else "search", **arguments))
+                asked[number] = str(tool(NAMES[number], **arguments))
             except TOOL_FAILURES:
                 asked[number] = UNAVAILABLE
 
