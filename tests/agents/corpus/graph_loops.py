@@ -3,7 +3,7 @@ graph's limit of steps. Its twin's limit is that of a question that is answered 
 stays down shows it."""
 
 from corpus_kit import MODEL, PATIENCE_S, UNAVAILABLE, tool, world
-from frameworks_kit import quick
+from frameworks_kit import quick, quick_sync
 from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
 from langgraph.prebuilt import ToolNode, create_react_agent
@@ -16,10 +16,8 @@ def search(query: str) -> str:
 
 
 async def _answer(prompt: str, *, steps: int) -> str:
-    model = ChatOpenAI(
-        model=MODEL, base_url=f"{world()}/v1", api_key="of-nobody", max_retries=0, timeout=PATIENCE_S,
-        http_async_client=quick(),
-    )  # fmt: skip
+    given = {"max_retries": 0, "timeout": PATIENCE_S, "http_client": quick_sync(), "http_async_client": quick()}
+    model = ChatOpenAI(model=MODEL, base_url=f"{world()}/v1", api_key="of-nobody", **given)
     graph = create_react_agent(model, ToolNode([search], handle_tool_errors=True))
     try:
         said = await graph.ainvoke({"messages": [("user", prompt)]}, {"recursion_limit": steps})
@@ -29,7 +27,7 @@ async def _answer(prompt: str, *, steps: int) -> str:
 
 
 async def bug(prompt: str) -> str:
-    return await _answer(prompt, steps=25)
+    return await _answer(prompt, steps=15)
 
 
 async def twin(prompt: str) -> str:
