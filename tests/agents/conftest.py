@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 PRESENT = find_spec("langgraph") is not None
 
-collect_ignore_glob = ["programs/*"] if PRESENT else ["*.py"]
+collect_ignore_glob = ["programs/*", "corpus/*"] if PRESENT else ["*.py"]
 
 
 def pytest_report_header() -> str | None:

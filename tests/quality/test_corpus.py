@@ -3,15 +3,14 @@
 All of them with the default faults: `python -m bench explore_corpus`.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from corpus_support import CORPUS, Planted, corpus_world, found, manifest, project, shown
+from corpus_support import CORPUS, Planted, corpus_world, explored, found, is_clean, is_found, manifest, project, shown
 from flakestorm import api
 from flakestorm.api.shrinking import case_of_line
-from flakestorm.reports.document import to_document
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +19,22 @@ def world():
         yield up
 
 
-def explored(folder: Path, entry: Planted, up, which: str, modes: Sequence[str] | None = None) -> dict:
-    path = project(folder, entry, up, which=which)
-    chosen = entry.modes if modes is None else modes
-    return to_document(api.load(path).explore(api.Options(tapes=folder / "tapes"), budget=120, modes=chosen))
-
-
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in manifest()])
 def test_the_planted_bug_is_found_and_nothing_on_its_twin(tmp_path: Path, world, entry: Planted) -> None:
-    report = explored(tmp_path, entry, world, "bug")
-    schedules = found(report)
-    assert all(planted in schedules for planted in entry.planted), shown(report)
-    for finding in report["findings"]:
-        assert finding["invariant"] == entry.invariant
-        assert finding["prompt"] == entry.prompt
-        assert {at["site"].partition("#")[0] for at in finding["schedule"]} <= entry.sites
-    assert report["exit_code"] == 1
-    twin = explored(tmp_path, entry, world, "twin")
-    assert (twin["exit_code"], twin["findings"]) == (0, []), shown(twin)
-    assert twin["coverage"]["complete"]
+    is_found(entry, explored(tmp_path, entry, world, "bug"))
+    is_clean(explored(tmp_path, entry, world, "twin"))
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in manifest() if entry.inputs])
+def test_a_bug_that_needs_an_input_too_is_found_with_mutations_of_a_prompt_that_does_not_show_it(
+    tmp_path: Path, world, entry: Planted
+) -> None:
+    alone = replace(entry, prompts=entry.prompts[:1], prompt=0)
+    is_clean(explored(tmp_path, alone, world, "bug"))
+    report = explored(tmp_path, alone, world, "bug", inputs=entry.inputs)
+    is_found(alone, report)
+    assert all(finding["input"] not in (None, alone.prompts[0]) for finding in report["findings"]), shown(report)
+    is_clean(explored(tmp_path, alone, world, "twin", inputs=entry.inputs))
 
 
 @pytest.mark.parametrize("name", ["makes_up_a_price", "loops_on_429"])
@@ -47,9 +43,7 @@ def test_so_it_is_with_the_default_faults(tmp_path: Path, world, name: str) -> N
     report = explored(tmp_path, entry, world, "bug", modes=())
     assert found(report) == list(entry.planted), shown(report)
     assert report["coverage"]["complete"]
-    twin = explored(tmp_path, entry, world, "twin", modes=())
-    assert (twin["exit_code"], twin["findings"]) == (0, []), shown(twin)
-    assert twin["coverage"]["complete"]
+    is_clean(explored(tmp_path, entry, world, "twin", modes=()))
 
 
 @pytest.mark.parametrize("name", ["both_down", "gives_up_thrice", "pays_twice"])
