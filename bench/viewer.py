@@ -150,12 +150,11 @@ def recorded(path: Path, exchanges: int) -> None:
         now_s[0] += 0.02
         body, name = json.dumps({"model": "gpt-4o", "messages": turns[-40:]}).encode(), f"flight {n}"
         if n % 2:
-            call = Call("GET", f"http://127.0.0.1:9/search?q={n}").known(
-                "tool", "search", "", site("tool", "search", n)
-            )
+            at = site("tool", "search", n)
+            call = Call("GET", f"http://127.0.0.1:9/search?q={n}", kind="tool", name="search", site=at)
         else:
-            asked = Call("POST", "https://api.openai.com/v1/chat/completions", JSON, body)
-            call = asked.known("llm", "gpt-4o", "openai_chat", site("llm", "gpt-4o", n))
+            url, at = "https://api.openai.com/v1/chat/completions", site("llm", "gpt-4o", n)
+            call = Call("POST", url, JSON, body, kind="llm", name="gpt-4o", wire="openai_chat", site=at)
             turns.append({"role": "assistant", "content": name})
         said = Reply(200, JSON, json.dumps({"says": name}).encode())
         for _ in pump(drive(stage(call), lambda _, said=said: said, lambda _: None), lambda _: None):

@@ -94,3 +94,17 @@ def test_turns_that_do_not_matter_are_left_out_of_a_conversation() -> None:
     outcome, _ = drive(shorten(Asker(), start, BROKEN, text), run)
     assert isinstance(outcome.text, Conversation)
     assert outcome.text.turns == ("pay", "again")
+
+
+def test_what_another_fault_hid_in_a_larger_run_is_asked_by_itself() -> None:
+    def run(ask: Ask) -> Outcome:
+        cut, refused = (atom(text) in ask.atoms for text in ("m#1=empty", "t#1=error"))
+        fired = sorted(ask.atoms)
+        failures = (BROKEN,) if cut and not refused else ()
+        return Outcome(ask.atoms, tuple((each, each.site) for each in fired), tuple(a.site for a in fired), failures)
+
+    asker, cleared = Asker(), Cleared()
+    cleared.add(run(Ask(atoms("m#1=empty", "t#1=error"))).fired)  # it passed: nobody was paid
+    start = run(Ask(atoms("m#1=empty", "t#1=slow")))
+    outcome, _ = drive(reduce(asker, start, BROKEN, random.Random(1), cleared), run)
+    assert outcome.fired == atoms("m#1=empty")
