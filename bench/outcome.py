@@ -56,18 +56,21 @@ def show(outcome: Outcome) -> None:
 
 
 def write(path: Path, outcomes: Sequence[Outcome]) -> None:
-    """Put the tables between the markers of a document, in place of what stands there.
+    """Put the tables between the markers of a document, each in place of the one with its title; others stay.
 
     Raises:
         SystemExit: the document has no such markers.
     """
     text = path.read_text()
     before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    there, end, after = rest.partition(END)
     if not begin or not end:
         raise SystemExit(f"{path} has no place for results; it needs the lines {BEGIN!r} and {END!r}")
-    parts = [f"Measured {datetime.now(UTC):%Y-%m-%d} on {machine()}.", *map(_markdown, outcomes)]
-    path.write_text(f"{before}{begin}\n\n" + "\n\n".join(parts) + f"\n\n{end}{after}")
+    sections = {part.partition("\n")[0]: part.rstrip() for part in there.split("\n### ")[1:]}
+    when = f"Measured {datetime.now(UTC):%Y-%m-%d} on {machine()}."
+    sections |= {outcome.title: f"{outcome.title}\n\n{when}\n\n{_markdown(outcome)}" for outcome in outcomes}
+    made = "".join(f"### {section}\n\n" for section in sections.values())
+    path.write_text(f"{before}{begin}\n\n{made}{end}{after}")
 
 
 def machine() -> str:
@@ -82,8 +85,7 @@ def machine() -> str:
 
 
 def _markdown(outcome: Outcome) -> str:
-    lines = [f"### {outcome.title}", ""]
-    lines += [_line(outcome.columns), "|---|" + "---:|" * (len(outcome.columns) - 1), *map(_line, outcome.rows)]
+    lines = [_line(outcome.columns), "|---|" + "---:|" * (len(outcome.columns) - 1), *map(_line, outcome.rows)]
     if outcome.note:
         lines += ["", outcome.note]
     lines += ["", *(f"- {'Holds' if claim.holds else '**Does not hold**'}: {claim.text}." for claim in outcome.claims)]
