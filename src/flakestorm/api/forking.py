@@ -119,7 +119,7 @@ def fork_program(
 
 def _configured(tape: Path, project: Project | None) -> Callable[[Site], None] | None:
     """What the project, by default that of the recorded config, puts back at a fork."""
-    from flakestorm.api.hooks import restoring
+    from flakestorm.api.snapshots import restoring
 
     if project is None:
         said = Tape.open(tape).header.get("command")

@@ -71,7 +71,7 @@ def record(
         TapeError: the tape cannot be written.
         WorldFailed: a snapshot failed; the tape is whole.
     """
-    from flakestorm.api.hooks import Snapshots
+    from flakestorm.api.snapshots import Snapshots
     from flakestorm.boundary import inprocess
 
     path = Path(path)

@@ -65,7 +65,7 @@ def fork(
     change = _change(file, fault, resample, model)
     from flakestorm.api import load
     from flakestorm.api.forking import fork_program
-    from flakestorm.api.hooks import command_hook
+    from flakestorm.api.snapshots import command_hook
     from flakestorm.cli.record import named_tools
 
     configured = options.config is not None or options.config_path.exists()

@@ -48,8 +48,8 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
     path = options.output or STORE / "tapes" / name
     if texts:
         return _agent(options, prompt_of(texts), path)
-    from flakestorm.api.hooks import snapshots_of
     from flakestorm.api.recording import record_command
+    from flakestorm.api.snapshots import snapshots_of
 
     config = config_of(options)
     snapshots = snapshots_of(config, path)
@@ -85,8 +85,8 @@ def named_tools(config: Config | None) -> tuple[tuple[str, str], ...]:
 def _agent(options: Globals, text: str, path: Path) -> int:
     from flakestorm.api import Options, load
     from flakestorm.api.asking import ask
-    from flakestorm.api.hooks import snapshots_of
     from flakestorm.api.recording import folder_for, moment
+    from flakestorm.api.snapshots import snapshots_of
     from flakestorm.boundary.draws import fresh
     from flakestorm.tape.lanes import CONNECTIONS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.api.hooks import Snapshots, command_hook, restoring, snapshots_of
+from flakestorm.api.snapshots import Snapshots, command_hook, restoring, snapshots_of
 from flakestorm.config import load
 from flakestorm.config.model import Config
 from flakestorm.core.call import Call
