@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_
 from flakestorm.api.carrying import Work
 from flakestorm.api.forked import fork_of
 from flakestorm.api.replaying import load_tape
-from flakestorm.api.trusting import Approve, demand, named_by
+from flakestorm.api.trusting import Approve, demand
 from flakestorm.config.model import Agent, Config, Invariant
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
@@ -29,6 +29,7 @@ from flakestorm.errors import Misuse
 from flakestorm.tape.fork import Fork
 from flakestorm.tape.match import Mode
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.origin import Named, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.symptoms import broken, looks_like
 
@@ -123,7 +124,7 @@ def agent_of(work: Work | None, tape: Path, argv: Sequence[str] = (), *, approve
     """
     loaded = load_tape(tape)
     demand(loaded.tape, argv=argv, config=None if work is None else work.config, approve=approve)
-    named = named_by(loaded.tape)
+    named = named_by(loaded.tape) or Named()
     words = list(argv or named.argv)
     if not words:
         if work is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flakestorm.api.forked import Change, Ended, Forked, Forking
 from flakestorm.api.recording import line_of, moment
-from flakestorm.api.trusting import Approve, Named, always, demand, named_by
+from flakestorm.api.trusting import Approve, always, demand
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.clock import Clock
@@ -22,7 +22,7 @@ from flakestorm.errors import Misuse
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.fork import Tools
 from flakestorm.tape.match import Mode
-from flakestorm.tape.origin import made_here
+from flakestorm.tape.origin import Named, made_here, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.writer import Recorder
 
@@ -135,11 +135,11 @@ def _configured(tape: Path, project: Project | None) -> Callable[[Site], None] |
     from flakestorm.api.snapshots import restoring
 
     if project is None:
-        config = named_by(Tape.open(tape)).config
-        if config and Path(config).is_file():
+        named = named_by(Tape.open(tape))
+        if named is not None and named.config and Path(named.config).is_file():
             from flakestorm.config import load
 
-            return restoring(load(Path(config)), tape)
+            return restoring(load(Path(named.config)), tape)
     return None if project is None else restoring(project.config, tape)
 
 
@@ -202,7 +202,7 @@ def _program(
     *,
     quiet: bool,
 ) -> Forked:
-    named = named_by(forking.tape)
+    named = named_by(forking.tape) or Named()
     if argv or named.argv:
         return forking.ended(_command(forking, argv, named, names, quiet=quiet))
     return forking.ended(_agent(forking, project, named))

@@ -6,46 +6,20 @@ of the user's own config; and what a tape names that was sealed with a key of th
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flakestorm.config.model import Config
 from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
-from flakestorm.tape.origin import VARIABLE, known_keys, made_here
+from flakestorm.tape.origin import VARIABLE, Named, known_keys, made_here, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.text import plain
 
-__all__ = ["Approve", "Named", "Wanted", "always", "demand", "demand_of_report", "named_by"]
+__all__ = ["Approve", "Wanted", "always", "demand", "demand_of_report"]
 
 
 _SHOWN = 1000  # characters
-
-
-class Named(Record, frozen=True):
-    """What a recording names to be run again.
-
-    Args:
-        argv: a command; cwd: the folder that it runs in.
-        config: where no command is named, the config of the agent that is asked.
-    """
-
-    argv: tuple[str, ...] = ()
-    cwd: str = "."
-    config: str = ""
-
-    def __str__(self) -> str:
-        """All of it on one line, with nothing that could steer a terminal."""
-        if self.argv:
-            return plain(f"{shlex.join(self.argv)} (in {self.cwd})")
-        return plain(f"the agent of {self.config}")
-
-    @property
-    def excerpt(self) -> str:
-        """As much of it as a message holds."""
-        whole = str(self)
-        return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}… (of {len(whole):,} characters)"
 
 
 class Wanted(Record, frozen=True):
@@ -70,16 +44,6 @@ def always(_: Wanted) -> bool:
     return True
 
 
-def named_by(tape: Tape) -> Named:
-    """What the tape's header names; what is there and is not of its type is not named."""
-    said = tape.header.get("command")
-    if not isinstance(said, dict):
-        return Named()
-    argv, config = said.get("argv"), said.get("config")
-    words = tuple(str(word) for word in argv) if isinstance(argv, list) else ()
-    return Named(words, str(said.get("cwd") or "."), config if isinstance(config, str) else "")
-
-
 def demand(
     tape: Tape, *, argv: Sequence[str] = (), config: Config | None = None, approve: Approve | None = None
 ) -> None:
@@ -96,7 +60,7 @@ def demand(
         TapeDamaged: the tape cannot be read to its end.
     """
     named = named_by(tape)
-    if argv or (not named.argv and (config is not None or not named.config)) or _starts(config, named):
+    if argv or named is None or (not named.argv and config is not None) or _starts(config, named):
         return
     if not made_here(tape):
         _ask(
@@ -117,6 +81,8 @@ def demand_of_report(file: Path, config: str, *, approve: Approve | None = None)
 def _ask(wanted: Wanted, approve: Approve | None, given: str) -> None:
     if approve is not None and approve(wanted):
         return
+    whole = plain(str(wanted.named))
+    said = whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}… (of {len(whole):,} characters)"
     ways = (
         f"Say yourself what is to be run ({given}); or, if you trust whoever made it, add --trust-tape"
         if approve is not None
@@ -125,7 +91,7 @@ def _ask(wanted: Wanted, approve: Approve | None, given: str) -> None:
     key = f" (or set {VARIABLE} to the key that it was sealed with)" if given.startswith("--") else ""
     raise Misuse(
         f"{wanted.file} names what is to be run, and is not known to be yours: {wanted.why}. Nothing was run; it would "
-        f"have been: {wanted.named.excerpt}. {ways}{key}"
+        f"have been: {said}. {ways}{key}"
     )
 
 

@@ -19,12 +19,13 @@ from flakestorm.api.project import Project, load
 from flakestorm.api.recording import line_of
 from flakestorm.api.redaction import known_to
 from flakestorm.api.replaying import Loaded, drawing_for, load_tape
-from flakestorm.api.trusting import Approve, Named, demand, named_by
+from flakestorm.api.trusting import Approve, demand
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.errors import Misuse
 from flakestorm.tape.match import Mode
+from flakestorm.tape.origin import Named, named_by
 from flakestorm.tape.player import Player
 from flakestorm.tape.writer import Recorder
 
@@ -88,7 +89,7 @@ def verify(
     if not loaded.matcher.entries:
         return Verified(0)
     demand(loaded.tape, argv=argv, config=config, approve=approve)
-    player, named = loaded.player(allow_live=allow_live), named_by(loaded.tape)
+    player, named = loaded.player(allow_live=allow_live), named_by(loaded.tape) or Named()
     if argv or named.argv:
         told, digest = _command(loaded, player, argv, named, tools)
     else:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -29,7 +30,7 @@ from flakestorm.tape.shelf import STORE
 if TYPE_CHECKING:
     from flakestorm.tape.reader import Tape
 
-__all__ = ["SHORTEST", "VARIABLE", "Key", "Own", "key_file", "known_keys", "made_here", "own_key"]
+__all__ = ["SHORTEST", "VARIABLE", "Key", "Named", "Own", "key_file", "known_keys", "made_here", "named_by", "own_key"]
 
 VARIABLE = "FLAKESTORM_TRUST_KEY"
 """The environment variable that gives a key which several users or machines share."""
@@ -40,6 +41,35 @@ SHORTEST = 32
 _BYTES = 32
 _PURPOSE = b"flakestorm tape origin 1\0"
 _PATIENCE_MS = 1000  # for another process that has made the file and not yet written the key
+
+
+class Named(Record, frozen=True):
+    """What a tape names to be run again.
+
+    Args:
+        argv: a command; cwd: the folder that it runs in.
+        config: where no command is named, the config of the agent that is asked.
+    """
+
+    argv: tuple[str, ...] = ()
+    cwd: str = "."
+    config: str = ""
+
+    def __str__(self) -> str:
+        """All of it, as the tape has it: what is shown is to be made plain."""
+        return f"{shlex.join(self.argv)} (in {self.cwd})" if self.argv else f"the agent of {self.config}"
+
+
+def named_by(tape: Tape) -> Named | None:
+    """What the tape's header names, if anything; what is there and is not of its type is not named."""
+    said = tape.header.get("command")
+    if not isinstance(said, dict):
+        return None
+    argv, cwd, config = said.get("argv"), said.get("cwd"), said.get("config")
+    words = tuple(str(word) for word in argv) if isinstance(argv, list) else ()
+    if words:  # then no config of its own is asked, nor read
+        return Named(words, cwd if isinstance(cwd, str) and cwd else ".")
+    return Named(config=config) if isinstance(config, str) and config else None
 
 
 class Key(Record, frozen=True):
