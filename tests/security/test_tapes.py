@@ -204,6 +204,24 @@ def test_a_config_that_a_stranger_s_report_names_is_not_run(tmp_path: Path, here
     assert (tmp_path / "marker").exists(), said
 
 
+def test_what_lies_beside_a_stranger_s_session_is_not_imported(tmp_path: Path, here: Command) -> None:
+    """A session may name a contract in a file, whose rules may name functions."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "theirs").mkdir()
+    config = write_config(tmp_path / "own", agent={"type": "command", "start": "true"}, invariants=RULES)
+    session = {"id": "s", "input": "hi", "contract": "c.yaml"}
+    (tmp_path / "theirs" / "s.json").write_text(orjson.dumps(session).decode())
+    rule = "{id: x, type: check, function: 'evil:f'}"
+    for folder in ("own", "theirs"):
+        (tmp_path / folder / "c.yaml").write_text(f"name: c\ninvariants: [{rule}]\n")
+        (tmp_path / folder / "evil.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'marker')!r})\nf = bool\n")
+    code, said = here("replay", "run", "theirs/s.json", "-c", str(config))
+    assert (code, (tmp_path / "marker").exists()) == (2, False), said
+    (tmp_path / "theirs" / "s.json").rename(tmp_path / "own" / "s.json")
+    _, said = here("replay", "run", "own/s.json", "-c", str(config))
+    assert (tmp_path / "marker").exists(), said
+
+
 def test_the_library_runs_nothing_by_a_stranger_s_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tape = tape_of(tmp_path / "a.tape", {"argv": touching("marker"), "cwd": str(tmp_path)})

@@ -34,7 +34,7 @@ def verify_tape(options: Globals, mode: str | None, trusted: bool, words: tuple[
     Runs the command that the tape names, where it was recorded, or COMMAND here. What a tape names that is not known to
     be yours is not run, unless you say so: at the question (on a terminal), or with --trust-tape.
 
-    Exit code: 0 equal, 1 different, 2 the tape is damaged, 3 nothing to verify.
+    Exit code: 0 equal, 1 different, 2 the tape is damaged or not run, 3 nothing to verify.
     """
     given, tape, command = _split(words)
     options, mode, trusted = _with(options, given), given.get("--match", mode), trusted or "--trust-tape" in given
