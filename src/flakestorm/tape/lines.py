@@ -3,7 +3,7 @@
 A tape is JSON Lines: a header, one line per exchange in the order they ended, a footer. The last member of every line
 is `chain`, the SHA-256 of the previous line's chain value followed by the line without that member, so a line that was
 changed, moved, left out or added shows at the first line that disagrees. Whoever rewrites every line can seal a forged
-tape; the chain tells accidents and edits, it does not name authors.
+tape; the chain tells accidents and edits, it does not name authors (`origin` does).
 
 What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
 as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear; a field whose value is null has

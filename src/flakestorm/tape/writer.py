@@ -184,8 +184,17 @@ class Recorder:
             if self._file is not None:
                 more: dict[str, Any] = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
                 more |= {"turns": [asdict(redacted(turn, self.redactor)) for turn in turns]} if turns else {}
-                self._file.append({"output": output, "error": error, "digest": self._digest, **more})
+                self._file.append({"output": output, "error": error, "digest": self._digest, **more}, mark=self._mark())
                 self._file.close()
+
+    def _mark(self) -> Callable[[bytes], str] | None:
+        """The seal of who records, for a tape that names something to run (`command` in its header)."""
+        if "command" not in self._header:
+            return None
+        from flakestorm.tape.origin import own_key  # most runs are recorded from a plan, and name nothing
+
+        key = own_key().key
+        return None if key is None else key.mark
 
     def ended(self, at: _Open) -> None:
         """The exchange is over: it goes to the file.
