@@ -20,7 +20,7 @@ from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.events import Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.levels import Untold, load_plan
+from flakestorm.engine.load import Untold, load_plan
 from flakestorm.engine.loaded import Pace
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.runner import Runner

@@ -179,7 +179,7 @@ class Campaign:
         )
         load = None
         if self.plan.users:
-            from flakestorm.engine.levels import loaded  # few commands put load on an agent
+            from flakestorm.engine.load import loaded  # few commands put load on an agent
 
             paces = {name: pace for name, pace in self.runner.hooks.paces.items() if name in self._whole}
             load = loaded(self.plan, judgement.runs, judgement.cells, paces)

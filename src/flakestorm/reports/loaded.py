@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flakestorm.engine.levels import PERCENTS
+from flakestorm.engine.load import PERCENTS
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded
 from flakestorm.reports.text import counted, one_line
 from flakestorm.stats.percentiles import least_for

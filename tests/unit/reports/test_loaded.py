@@ -4,7 +4,7 @@ import pytest
 
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, PromiseAt
 from flakestorm.reports import document, html, markdown, terminal
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from report_samples import HOSTILE, sample
 
 HALF = (LatencyAt(50, 120.46, 99.96, None, 39), LatencyAt(90, None, 130.0, None, 39))

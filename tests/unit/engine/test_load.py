@@ -2,7 +2,7 @@ import pytest
 
 from flakestorm.config.model import Invariant
 from flakestorm.engine.events import CellResult, RunResult
-from flakestorm.engine.levels import Untold, load_plan, loaded
+from flakestorm.engine.load import Untold, load_plan, loaded
 from flakestorm.engine.loaded import Pace
 
 COMPLETES = Invariant(type="completes", id="completes")
