@@ -17,6 +17,7 @@ from flakestorm.core.verdict import Verdict
 from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.engine.judged import Judged, judged, refused
+from flakestorm.engine.pacing import limited, starved
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.toolmaze import scenarios_for, tools_in
@@ -166,6 +167,8 @@ def view_of(
         refused=refused(trial, _error(run.error)),
         mutated=trial.mutation is not None,
         turns=run.turns,
+        limited=limited(run.refusals),
+        starved=starved(run.refusals, exchanges, _error(run.error)),
     )
 
 
