@@ -39,6 +39,7 @@ UNTOLD = (
     "all users share one instance of the agent, and nothing tells the calls of its runs apart, so rules about calls "
     "are not judged under load: {}; `flakestorm contract run` judges them"
 )
+UNPACED = "advanced.rate_limit is not kept under load: the levels say how many runs are under way at once"
 UNRESET = "the agent is not reset between runs, because that would hit the other users' runs"
 
 
@@ -80,6 +81,7 @@ def under_load(
         )
     resets = config.agent.reset_endpoint is not None or config.agent.reset_function is not None
     notes = [*([UNTOLD.format(", ".join(left))] if left else []), *([UNRESET] if resets else [])]
+    notes += [UNPACED] if config.advanced.rate_limit.given() else []
     plan = load_plan(
         users=chosen.users,
         runs=chosen.runs,

@@ -45,7 +45,8 @@ def take_over(
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
-    A run whose agent could not be reached is made again: it says nothing about the agent.
+    A run whose agent could not be reached is made again, and so is one whose agent never got through to its world: they
+    say nothing about the agent.
 
     Args:
         plan: what is to be run now.
@@ -85,7 +86,7 @@ def take_over(
     for run in report.runs:
         if not run.planned and run.error is None and run.mutation is None:
             baselines.setdefault(run.prompt, run.output)
-    return tuple(
+    taken = (
         judged(
             trial,
             run,
@@ -96,6 +97,7 @@ def take_over(
         for trial, run in found
         if run is not None and not (run.error or "").startswith("unreachable") and _same_input(trial, run)
     )
+    return tuple(found for found in taken if not found.view.starved)
 
 
 def _cell(trial: Trial) -> tuple[str, int, int]:
