@@ -121,8 +121,8 @@ def _judge(spec: Invariant, run: RunView) -> Verdict | None:
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
-    if run.limited and (hindered := _hindered(spec, run, verdict)):
-        return inconclusive(hindered)
+    if run.limited:
+        verdict = _limited(spec, run, verdict)
     if verdict.outcome == "pass" and run.chaos and not run.ledger.fired:
         return inconclusive(f"no planned fault fired; {_what_happened(run)} (otherwise: pass, {verdict.reason})")
     return verdict
@@ -269,15 +269,16 @@ def _of_refused(spec: Invariant, run: RunView, check: Check) -> Verdict | None:
     return verdict.negated() if spec.negate else verdict
 
 
-def _hindered(spec: Invariant, run: RunView, verdict: Verdict) -> str:
-    """Why a verdict says nothing about the agent, because the world refused its calls; empty where it does."""
-    if verdict.outcome == "inconclusive" or (verdict.outcome == "fail" and demand(spec) == "forbids"):
-        return ""
-    if run.starved:
-        return f"{run.limited}, and the agent never got through (otherwise: {verdict.outcome}, {verdict.reason})"
-    if spec.type == "latency" and verdict.outcome == "fail":
-        return f"{run.limited}, and the agent waited (otherwise: fail, {verdict.reason})"
-    return ""
+def _limited(spec: Invariant, run: RunView, verdict: Verdict) -> Verdict:
+    """The verdict, where the world itself refused calls of the run; a fail that stands says so, too."""
+    if verdict.outcome == "inconclusive":
+        return verdict
+    otherwise = f"(otherwise: {verdict.outcome}, {verdict.reason})"
+    if run.starved and not (verdict.outcome == "fail" and demand(spec) == "forbids"):
+        return inconclusive(f"{run.limited}, and the agent never got through {otherwise}")
+    if verdict.outcome == "fail" and spec.type == "latency":
+        return inconclusive(f"{run.limited}, and the agent waited {otherwise}")
+    return verdict if verdict.outcome == "pass" else failed(f"{verdict.reason}; {run.limited}")
 
 
 def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:

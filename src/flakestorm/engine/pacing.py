@@ -80,7 +80,7 @@ class Paced(Record, frozen=True):
         if self.refusals:
             what = f"the world refused {_counted(self.refusals, 'call')} in {_counted(self.runs, 'run')} for the rate"
             held = f"; starts waited {_counted(self.holds, 'time')} for that, {self.held_ms / 1000:.1f} s in all"
-            least = f"; at the least, {self.least} at once were let begin"
+            least = f"; for a time, no more than {self.least} at once were let begin"
             said.append(f"{what} (no fault did){held * bool(self.holds)}{least * (self.least is not None)}")
         if self.spaced_ms:
             said.append(f"starts waited {self.spaced_ms / 1000:.1f} s in all for advanced.rate_limit")
@@ -144,7 +144,8 @@ class Pacing:
         self._monotonic, self._lock = monotonic, threading.Lock()
         self._calls = _Rate(limit.calls_per_minute, 1.0) if limit.calls_per_minute else None
         self._tokens = _Rate(limit.tokens_per_minute, None) if limit.tokens_per_minute else None
-        self._most_ms = float(limit.max_hold_ms)
+        self._longest_ms = float(limit.max_hold_ms)
+        self._most = inf
         self._sent: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self._count = self._cut_at = 0
@@ -184,7 +185,7 @@ class Pacing:
             one must end, which is never said while none is under way.
         """
         with self._lock:
-            now_s = self._monotonic()
+            now_s, self._most = self._monotonic(), most
             self._waited(now_s)
             if self._room is not None and self._room >= most:
                 self._room = None
@@ -244,13 +245,14 @@ class Pacing:
             if self._numbers.get(run, self._count) > self._cut_at:
                 self._cut_at = self._count
                 self._room = max(1.0, len(self._numbers) / 2)
-                self._least = min(self._least or int(self._room), int(self._room))
+                if self._room < self._most:
+                    self._least = min(self._least or int(self._room), int(self._room))
             wait_ms = refusal.wait_ms
             if wait_ms is None:
-                wait_ms = min(FIRST_WAIT_MS * 2**self._unnamed, self._most_ms)
+                wait_ms = min(FIRST_WAIT_MS * 2**self._unnamed, self._longest_ms)
                 self._unnamed = min(self._unnamed + 1, 30)
             if self._in_vain < IN_VAIN:
-                self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._most_ms) / 1000)
+                self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._longest_ms) / 1000)
 
     def ended(self, run: str, *, tokens: int | None, through: bool) -> None:
         """This run has ended.

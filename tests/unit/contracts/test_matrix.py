@@ -426,6 +426,7 @@ def test_a_run_that_the_world_refused_for_its_rate(spec, output: str, starved: b
     assert verdict is not None
     assert verdict.outcome == expected
     assert verdict.reason.startswith(LIMITED) is (expected == "inconclusive")
+    assert verdict.reason.endswith(f"; {LIMITED}") is (expected == "fail")
 
 
 def test_an_agent_that_broke_down_because_it_never_got_through() -> None:

@@ -107,7 +107,7 @@ def test_a_refusal_holds_starts_back_for_as_long_as_it_asks() -> None:
     assert pacing.paced == Paced(refusals=1, runs=1, holds=1, held_ms=2500, least=1)
     assert pacing.paced.lines == (
         "the world refused 1 call in 1 run for the rate (no fault did); starts waited 1 time for that, 2.5 s in all; "
-        "at the least, 1 at once were let begin",
+        "for a time, no more than 1 at once were let begin",
     )
     pacing.fresh()
     assert pacing.paced == Paced()
