@@ -181,12 +181,19 @@ class Advanced(Strict, frozen=True, kw_only=True):
 
 
 class Load(Strict, frozen=True, kw_only=True):
-    """How many users `load` puts on the agent at once."""
+    """How many users `load` puts on the agent at once, or how many it lets come in a second."""
 
     users: Annotated[
         Annotated[list[Annotated[int, Meta(ge=1, le=500)]], Meta(min_length=1)],
         Meta(description="users at the same time, level by level, each more than the one before"),
     ] = field(default_factory=lambda: [1, 10, 100])
+    rates: Annotated[
+        list[Annotated[float, Meta(gt=0, le=1000)]],
+        Meta(
+            description="in place of users: how many new ones come in a second, whether or not others have been "
+            "answered, level by level, each more than the one before"
+        ),
+    ] = []
     runs: Annotated[
         Annotated[int, Meta(ge=1)],
         Meta(description="runs of each level; there are never fewer than it has users, nor than there are prompts"),
@@ -195,6 +202,8 @@ class Load(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if sorted(set(self.users)) != self.users:
             raise ValueError("the levels of users must rise, for example [1, 10, 100]")
+        if sorted(set(self.rates)) != self.rates:
+            raise ValueError("the rates must rise, for example [1, 5, 20]")
 
 
 class Certificate(Strict, frozen=True, kw_only=True):

@@ -120,11 +120,13 @@ class Runner:
                 yield trial
 
         def hold_s(under_way: int) -> float:
-            if self.pacing is None or not left:
+            if not left:
                 return 0.0
-            wait_s = self.pacing.wait_s(under_way, self.concurrency)
-            if news := self.pacing.news():
-                self.listener(Note(news))
+            wait_s = self.hooks.holds(trials[-left])
+            if self.pacing is not None:
+                wait_s = max(wait_s, self.pacing.wait_s(under_way, self.concurrency))
+                if news := self.pacing.news():
+                    self.listener(Note(news))
             return wait_s if self.budget is None else min(wait_s, self.budget.left_s)
 
         def finished(_: int, judged: Judged) -> None:

@@ -54,3 +54,14 @@ def test_what_an_id_says_is_no_markup() -> None:
     shown = html.render(replace(sample(), command="load", load=replace(LOAD, levels=(hostile,))))
     assert "<script>window.pwned" not in shown
     assert "<script>" not in markdown.markdown(replace(sample(), load=replace(LOAD, levels=(hostile,))))
+
+
+def test_an_open_loop_says_that_it_is_one() -> None:
+    levels = tuple(replace(level, rate=rate) for level, rate in zip(LEVELS, (0.5, 20.0), strict=True))
+    found = replace(LOAD, levels=levels, knee=20.0)
+    assert [row[0] for row in load_rows(found)] == ["0.5/s", "20/s"]
+    lines = "\n".join(load_lines(found))
+    assert "open loop: users come at this rate" in lines
+    assert "closed loop" not in lines
+    report = replace(sample(), command="load", load=found)
+    assert document.from_document(document.to_document(report)).load == found
