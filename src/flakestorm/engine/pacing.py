@@ -231,7 +231,9 @@ class Pacing:
     def sent(self, run: str, calls: int = 1) -> None:
         """So many more of its model calls have gone out."""
         with self._lock:
-            self._sent[run] = self._sent.get(run, 0) + calls
+            if run not in self._sent:  # made by a worker, whose runs are started by somebody else
+                return
+            self._sent[run] += calls
             if self._calls is not None:
                 self._calls.uses(run, self._sent[run])
 
@@ -266,7 +268,7 @@ class Pacing:
             refused = run in self._refused
             self._numbers.pop(run, None)
             if self._calls is not None:  # one whose calls nobody sees makes at least one
-                self._calls.ended(run, max(1, self._sent.get(run, 0)))
+                self._calls.ended(run, max(1, self._sent.pop(run, 0)))
             if self._tokens is not None:
                 self._untold += tokens is None
                 self._tokens.ended(run, tokens or 0)
