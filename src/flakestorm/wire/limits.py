@@ -42,7 +42,7 @@ def _retry_after_ms(headers: Headers) -> float | None:
         return exact
     text = header(headers, "retry-after")
     seconds = _number(text)
-    return _until_ms(headers, _date(text)) if seconds is None else seconds * 1000
+    return _until_ms(headers, _date(text)) if seconds is None else _finite(seconds * 1000)
 
 
 def _reset_ms(headers: Headers) -> float | None:
@@ -74,7 +74,7 @@ def _span_ms(headers: Headers, text: str | None) -> float | None:
         return None
     parts = _DURATION.findall(text)
     if parts and "".join(number + unit for number, unit in parts) == text.strip():
-        return sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
+        return _finite(sum(float(number) * _UNIT_MS[unit] for number, unit in parts))
     return _until_ms(headers, _date(text))
 
 
@@ -93,7 +93,7 @@ def _date(text: str | None) -> datetime | None:
 
         try:
             found = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, TypeError, IndexError, OverflowError):  # anybody may have written it
             return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
@@ -103,4 +103,8 @@ def _number(text: str | None) -> float | None:
         found = float(text or "")
     except ValueError:
         return None
-    return found if isfinite(found) and found >= 0 else None
+    return _finite(found)
+
+
+def _finite(number: float) -> float | None:
+    return number if isfinite(number) and number >= 0 else None

@@ -1,4 +1,8 @@
+from math import isfinite
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from flakestorm.wire.limits import asked_wait_ms, refuses
 
@@ -55,3 +59,17 @@ def test_how_long_a_reply_asks_to_wait(headers, wait_ms: float | None) -> None:
 )
 def test_which_replies_refuse_a_call_for_its_rate(status: int, headers, refused: bool) -> None:
     assert refuses(status, headers) is refused
+
+
+NAMES = ("Retry-After", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens", "Date")
+FORMS = r"[A-Z][a-z]{2}, \d{1,3} [A-Z][a-z]{2} \d{1,6} \d\d:\d\d:\d\d( GMT| [+-]\d{1,30})?|\d{1,400}(s|ms|h)?|.*"
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.text() | st.from_regex(FORMS, fullmatch=True))))
+@example([NOW, ("Retry-After", f"Fri, 02 Jan 2026 03:04:05 +{'9' * 30}")])
+@example([("x-ratelimit-reset", f"{'9' * 400}s")])
+@example([("Retry-After", "1e308")])
+def test_whatever_anybody_writes_is_a_wait_or_none(headers) -> None:
+    found = asked_wait_ms(tuple(headers))
+    assert found is None or (isfinite(found) and found >= 0)
+    assert refuses(429, tuple(headers))
