@@ -151,14 +151,14 @@ class Pacing:
         self._count = self._cut_at = 0
         self._room: float | None = None  # how many runs may be under way; None is no limit
         self._until_s = -inf
+        self._refused: set[str] = set()  # of the runs under way
         self._unnamed = self._in_vain = 0
         self._why, self._since_s = "", 0.0
         self.fresh()
 
     def fresh(self) -> None:
         """Count from here on; what holds starts back stays."""
-        self._refusals = self._holds = self._untold = 0
-        self._refused: set[str] = set()
+        self._refusals = self._runs = self._holds = self._untold = 0
         self._held_s = self._spaced_s = 0.0
         self._least: int | None = None
         self._first = self._news = ""
@@ -169,7 +169,7 @@ class Pacing:
         with self._lock:
             doubt = f"the tokens of {self._untold} runs are not known, so advanced.rate_limit does not count them"
             return Paced(
-                self._refusals, len(self._refused), self._holds, round(self._held_s * 1000, 1), self._least,
+                self._refusals, self._runs, self._holds, round(self._held_s * 1000, 1), self._least,
                 round(self._spaced_s * 1000, 1), doubt if self._untold else "",
             )  # fmt: skip
 
@@ -243,6 +243,7 @@ class Pacing:
             self._refusals += 1
             if self._refusals == 1:
                 self._first = limited([refusal])
+            self._runs += run not in self._refused
             self._refused.add(run)
             if self._numbers.get(run, self._count) > self._cut_at:
                 self._cut_at = self._count
@@ -266,6 +267,7 @@ class Pacing:
         """
         with self._lock:
             refused = run in self._refused
+            self._refused.discard(run)
             self._numbers.pop(run, None)
             if self._calls is not None:  # one whose calls nobody sees makes at least one
                 self._calls.ended(run, max(1, self._sent.pop(run, 0)))

@@ -114,7 +114,7 @@ class Runner:
                     left = 0
                     return
                 left -= 1
-                if self.pacing is not None:
+                if self.pacing is not None and self._applicable(trial):
                     self.pacing.started(trial.run)
                 self.listener(RunStarted(trial.run, trial.scenario.name, trial.prompt))
                 yield trial
@@ -123,7 +123,7 @@ class Runner:
             if not left:
                 return 0.0
             wait_s = self.hooks.holds(trials[-left])
-            if self.pacing is not None:
+            if self.pacing is not None and self._applicable(trials[-left]):
                 wait_s = max(wait_s, self.pacing.wait_s(under_way, self.concurrency))
                 if news := self.pacing.news():
                     self.listener(Note(news))
@@ -132,7 +132,7 @@ class Runner:
         def finished(_: int, judged: Judged) -> None:
             if self.budget is not None:
                 self.budget.spend(judged.run)
-            if self.pacing is not None:
+            if self.pacing is not None and self._applicable(judged.trial):
                 self.pacing.ended(judged.run.id, tokens=judged.run.tokens, through=not judged.view.starved)
             done(judged)
             self.listener(RunFinished(judged.run, () if controls else judged.cells))
@@ -141,7 +141,7 @@ class Runner:
 
     async def one(self, trial: Trial) -> Judged:
         """Make this run and judge it."""
-        if trial.mutation is not None and trial.mutation.change and not isinstance(self.agent, RequestAgent):
+        if not self._applicable(trial):
             return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
         schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
@@ -233,6 +233,10 @@ class Runner:
         view = await self.advice.on(trial, self.hooks.viewed(trial, view))
         found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
+
+    def _applicable(self, trial: Trial) -> bool:
+        """Whether there is a run to be made: not of a change of the request, where the agent is asked by none."""
+        return trial.mutation is None or not trial.mutation.change or isinstance(self.agent, RequestAgent)
 
     def _not_applicable(self, trial: Trial) -> Judged:
         """The run of a mutation of the request, where the agent is asked by none: it is not made."""

@@ -145,6 +145,7 @@ def test_what_does_not_come_back_is_not_waited_for_again_and_again() -> None:
         pacing.ended(f"r{n}", tokens=None, through=False)
     assert at[: IN_VAIN + 2] == [0, 60, 120, 180, 180]
     assert at[-1] == 180
+    assert (pacing.paced.refusals, pacing.paced.runs) == (20, 20)
     pacing.started("well")
     pacing.ended("well", tokens=None, through=True)
     pacing.refused("late", refusal(1000))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine_support import FakeAgent, OneByOne, run_of, runner, says, scenario
-from flakestorm.config.model import Scenario
+from flakestorm.config.model import RateLimit, Scenario
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import drive
@@ -149,6 +149,12 @@ def test_a_change_of_the_request_is_not_applicable_where_there_is_none(tmp_path)
     asyncio.run(runner(tmp_path, agent).carry_out(mutated("payload_size_attack").trials, found.append))
     assert agent.asked == []
     assert [(j.run.mutation.status, j.verdicts, j.run.tape) for j in found] == [("not applicable", (), "")] * 2
+    waiting = Waiting([0.0])
+    paced = replace(
+        runner(tmp_path, agent), executor=waiting, pacing=Pacing(lambda: 0.0, RateLimit(calls_per_minute=1))
+    )
+    asyncio.run(paced.carry_out(mutated("payload_size_attack").trials, found.append))
+    assert (len(found), waiting.waited) == (4, [])  # what is not made uses up nothing
 
 
 class Busy(FakeAgent):
