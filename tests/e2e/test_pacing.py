@@ -53,24 +53,24 @@ def contract(folder: Path, up: Upstream, *words: str, scenario: dict[str, Any] |
 
 def test_no_run_is_started_before_the_time_a_real_refusal_names(tmp_path: Path) -> None:
     with world() as up:
-        limiter = Limiter(up, lambda n, _: {3: 20, 4: 20, 5: 300}.get(n))  # the second run, and both of its retries
+        limiter = Limiter(up, lambda n, _: {3: 20, 4: 20, 5: 1500}.get(n))  # the second run, and both of its retries
         done = contract(tmp_path, up, "--trials", "3", "--concurrency", "1")
     runs, cells = done.report["runs"], done.report["cells"]
     assert [run["output"] for run in runs] == [LONG_ANSWER, "the model is busy", LONG_ANSWER]
-    assert limiter.came[5] - limiter.went[5] >= 0.3
+    assert limiter.came[5] - limiter.went[5] >= 1.5
     assert [cell["verdict"] for cell in cells] == ["pass", "inconclusive", "pass"]
     assert cells[1]["reason"].startswith(
         "the world, and no fault, refused llm/gpt-4o#1 and 2 more calls for the rate (429), and the agent never got "
         "through (otherwise: fail, "
     )
     assert done.code == 0
-    assert runs[1]["refusals"][2] == {"site": "llm/gpt-4o#3", "status": 429, "wait_ms": 300.0}
+    assert runs[1]["refusals"][2] == {"site": "llm/gpt-4o#3", "status": 429, "wait_ms": 1500.0}
     assert "refusals" not in runs[0]
     pacing = done.report["pacing"]
     assert (pacing["refusals"], pacing["runs"], pacing["holds"], pacing["least"]) == (3, 1, 1, None)
-    assert 0 < pacing["held_ms"] <= 300
+    assert pacing["held_ms"] > 0
     assert any(note.startswith("the world refused 3 calls in 1 run for the rate") for note in done.report["notes"])
-    assert "no run is started for 0." in done.err
+    assert "no run is started for " in done.err
 
 
 def test_what_runs_do_does_not_depend_on_the_pace(tmp_path: Path) -> None:
