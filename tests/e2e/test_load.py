@@ -85,8 +85,7 @@ def test_its_healthy_twin_is_clean_and_one_instance_serves_all_users_at_once(tmp
 def test_new_users_come_though_nobody_has_been_answered(tmp_path: Path) -> None:
     done = load(tmp_path, "--rates", "50", "--runs", "8", env={"UNTIL": "4"})
     assert (done.code, done.report["load"]["levels"][0]["rate"]) == (0, 50)
-    assert max(at_once(done)) >= 4
-    assert done.report["runs"][0]["latency_ms"] >= 59.9  # until the fourth has come
+    assert min(at_once(done)) >= 4  # the first is answered when the fourth has come
     assert {run["scenario"] for run in done.report["runs"]} == {"50 users a second"}
     assert "open loop: users come at this rate" in done.out
 

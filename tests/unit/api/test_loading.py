@@ -115,7 +115,6 @@ def test_new_users_come_whether_or_not_others_have_been_answered(project) -> Non
     report = made.under_load(rates=[200], runs=6)
     (level,) = report.load.levels
     assert (report.exit_code, level.rate, level.answered) == (0, 200, 6)
-    assert report.runs[0].latency_ms >= 24.9  # the last comes a fortieth of a second later
     assert report.runs[0].reproduce == f"flakestorm load -c flakestorm.yaml --rates 200 --seed {report.seed}"
 
 
