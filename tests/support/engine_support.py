@@ -132,6 +132,7 @@ class OneByOne:
         work: Callable[[Trial], Awaitable[Judged]],
         done: Callable[[int, Judged], None],
         concurrency: int,
+        hold_s: Callable[[int], float],
     ) -> None:
         for index, item in enumerate(items):
             if index == self.stop_after:

@@ -30,6 +30,7 @@ from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.plan import Plan
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
@@ -213,6 +214,7 @@ async def runner_of(
             elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
             hooks=hooks or Hooks(),
             budget=options.budget,
+            pacing=None if shared else options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
             redaction=redaction,
         )
     finally:

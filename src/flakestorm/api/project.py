@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as copied
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client
     from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
+
+Levels: TypeAlias = Sequence[float] | None
 
 
 def load(path: str | Path = "flakestorm.yaml") -> Project:
@@ -211,12 +213,12 @@ class Project(Record, frozen=True):
         return plan
 
     def under_load(
-        self, options: Options | None = None, *, users: Sequence[int] | None = None, runs: int | None = None
+        self, options: Options | None = None, *, users: Levels = None, rates: Levels = None, runs: int | None = None
     ) -> Report:
-        """Judge the agent with more and more users at once; see `flakestorm.api.loading`."""
+        """Judge the agent with more and more users; see `flakestorm.api.loading`."""
         from flakestorm.api.loading import under_load  # few commands put load on an agent
 
-        return under_load(self, options or Options(), users=users, runs=runs)
+        return under_load(self, options or Options(), users=users, runs=runs, rates=rates)
 
     def explore(
         self,

@@ -73,6 +73,8 @@ class RunView:
         refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
         mutated: whether the input is a mutation, which `baseline` was not.
         turns: of a conversation, its turns; output, error and latency are those of the last one.
+        limited: which of its calls the world, and no fault, refused for their rate, in words; empty where none was.
+        starved: whether because of that the agent never got what it asked for.
         before: where one turn is judged, the exchanges of those before it; `exchanges` are its own then.
     """
 
@@ -94,6 +96,8 @@ class RunView:
     refused: bool = False
     mutated: bool = False
     turns: Sequence[Turn] = ()
+    limited: str = ""
+    starved: bool = False
     before: Sequence[Exchange] = ()
     memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What checks have worked out about this run, so that each of them need not do it again."""

@@ -42,6 +42,7 @@ class Hooks:
     Args:
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        holds: says of the trial that is to be started next how many seconds it is still to wait.
         begins: is awaited right before the agent is asked; nothing is when None.
         doubts: says of a trial that has ended why what it shows proves nothing, e.g. because what stood in for the
             world could not answer; None where it proves something.
@@ -53,6 +54,7 @@ class Hooks:
     """
 
     within: Within = lambda _, __: ()
+    holds: Callable[[Trial], float] = lambda _: 0.0
     begins: Callable[[Trial], Awaitable[object]] | None = None
     doubts: Callable[[Trial], str | None] = lambda _: None
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view

@@ -123,6 +123,8 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for judged in calm:
+        if judged.view.starved:  # what it says is what it says of a world that turned it away
+            continue
         if judged.run.error is None and judged.run.mutation is None:
             found.setdefault(judged.trial.prompt, judged.run.output)
         if judged.run.error is None:

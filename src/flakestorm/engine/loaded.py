@@ -68,7 +68,9 @@ class LevelResult:
     """One level.
 
     Args:
-        scenario: its name among the scenarios; users: how many had a run under way at once.
+        scenario: its name among the scenarios; users: how many could have a run under way at once.
+        rate: how many new users came in a second, whether or not others had been answered; None where each user waits
+            for an answer before asking again.
         runs: how many were made.
         answered: how many ended with an answer; unknown: how many could not be made for reasons that are not the
             agent's, and are left out of the latencies.
@@ -97,6 +99,7 @@ class LevelResult:
     latencies: tuple[LatencyAt, ...]
     promises: tuple[PromiseAt, ...]
     slower: bool = False
+    rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,11 @@ class Loaded:
 
     Args:
         levels: in rising order of users.
-        knee: users of the first level at which a promise is worse or the median has doubled; None where there is none.
+        knee: users of the first level at which a promise is worse or the median has doubled, or their rate where they
+            come at one; None where there is none.
         why: the same in words.
     """
 
     levels: tuple[LevelResult, ...]
-    knee: int | None
+    knee: int | float | None
     why: str

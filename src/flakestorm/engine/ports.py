@@ -241,9 +241,11 @@ class Executor(Protocol):
         work: Callable[[T], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
+        hold_s: Callable[[int], float],
     ) -> None:
         """Do the work on every item, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
-        The next item is asked for when it can be started, and not before.
+        The next item is asked for when it can be started, and not before: when `hold_s`, given how many are under way,
+        says 0. Otherwise it is asked again after so many seconds, and when one has finished.
 
         Work that raises ends the execution with that exception after the others were cancelled; what finished
         before was already reported through `done`.

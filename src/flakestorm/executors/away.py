@@ -111,11 +111,19 @@ class AwayRunner(Runner):
         except Lost as lost:
             return self._unmade(trial, str(lost))
         self.crossed = self.crossed or outcome.crossed
+        if self.pacing is not None:  # which hears of it only now
+            self.pacing.sent(trial.run, outcome.run.calls.get("llm", 0))
+            for refusal in outcome.run.refusals:
+                self.pacing.refused(trial.run, refusal)
         if outcome.tape is None:
             return outcome.judged(trial, "")
         path = self.world.tape_path(trial.run)
         path.write_bytes(outcome.tape)
         return outcome.judged(trial, str(path))
+
+    def _applicable(self, trial: Trial) -> bool:
+        """The agent that says so is elsewhere."""
+        return True
 
     def _unmade(self, trial: Trial, why: str) -> Judged:
         error = AgentError("unreachable", why)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from math import inf
+from typing import Any, TypeVar
 
-__all__ = ["LocalExecutor"]
+__all__ = ["LocalExecutor", "at_once"]
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 
+def at_once(_: int) -> float:
+    """Nothing holds starts back."""
+    return 0.0
+
+
 class LocalExecutor:
-    """Fulfils `engine.ports.Executor` with one asyncio task per job, so jobs do not see each other's context."""
+    """Fulfils `engine.ports.Executor` with one asyncio task per job, so jobs do not see each other's context.
+
+    Args:
+        pause: lets so many seconds pass.
+    """
+
+    def __init__(self, pause: Callable[[float], Coroutine[Any, Any, object]] = asyncio.sleep) -> None:
+        self._pause = pause
 
     async def execute(
         self,
@@ -21,6 +34,7 @@ class LocalExecutor:
         work: Callable[[T], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
+        hold_s: Callable[[int], float] = at_once,
     ) -> None:
         """Do the work on every item, at most `concurrency` at a time, starting them in order.
 
@@ -29,6 +43,8 @@ class LocalExecutor:
             work: is called once with each item.
             done: is called with an item's index and result as it finishes, those that finish together in order.
             concurrency: at least 1.
+            hold_s: says how long the next start is to wait, given how many are under way: 0 where it need not, infinity
+                where one of those must finish first.
 
         Raises:
             ValueError: `concurrency` is less than 1.
@@ -41,17 +57,32 @@ class LocalExecutor:
         running: dict[asyncio.Task[R], int] = {}
         try:
             while True:
-                while len(running) < concurrency and (item := next(waiting, None)) is not None:
+                wait_s = 0.0
+                while len(running) < concurrency and (wait_s := hold_s(len(running))) <= 0:
+                    if (item := next(waiting, None)) is None:
+                        break
                     running[asyncio.create_task(_await(work, item[1]))] = item[0]
-                if not running:
+                if not running and wait_s <= 0:
                     return
-                finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                finished = await self._next(running, wait_s)
                 ended = sorted((running.pop(task), task) for task in finished)
                 _report(ended, done)
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    async def _next(self, running: Iterable[asyncio.Task[R]], wait_s: float) -> Sequence[asyncio.Task[R]]:
+        """Those that finish first; none where `wait_s`, if it is neither 0 nor infinity, has passed before."""
+        if not 0 < wait_s < inf:
+            finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            return list(finished)
+        pause = asyncio.ensure_future(self._pause(wait_s))
+        try:
+            await asyncio.wait([*running, pause], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+        return [task for task in running if task.done()]
 
 
 def _report(ended: Sequence[tuple[int, asyncio.Task[R]]], done: Callable[[int, R], None]) -> None:

@@ -30,7 +30,7 @@ from flakestorm.reports.blamed import TITLE, lines, picture
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
 

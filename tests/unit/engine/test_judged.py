@@ -1,4 +1,5 @@
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -47,3 +48,5 @@ def test_the_baseline_of_a_prompt_is_what_its_first_run_without_error_said() -> 
     plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a", "b"], trials=2)
     runs = [run_of(trial, f"{trial.text} {trial.number}") for trial in plan.trials]
     assert baselines_of(runs) == {0: "a 1", 1: "b 1"}
+    refused = replace(runs[0], view=replace(runs[0].view, starved=True))
+    assert baselines_of([refused, *runs[1:]]) == {0: "a 2", 1: "b 1"}

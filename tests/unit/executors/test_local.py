@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from math import inf
 from typing import TypeVar
 
 import pytest
@@ -156,3 +157,45 @@ async def test_jobs_do_not_see_each_others_context() -> None:
 async def test_concurrency_must_be_positive() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         await LocalExecutor().execute([], call, ignore, 0)
+
+
+async def test_a_start_waits_for_as_long_as_it_is_told_and_is_asked_for_no_earlier() -> None:
+    now, taken, started = [0.0], list[int](), list[float]()
+
+    async def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    async def job(_: int) -> None:
+        started.append(now[0])
+
+    def items():
+        for n in range(3):
+            taken.append(n)
+            yield n
+
+    def hold_s(_: int) -> float:
+        assert taken == list(range(len(taken)))
+        return max(0.0, [0.0, 2.0, 5.0, 0.0][len(taken)] - now[0])
+
+    await LocalExecutor(pause).execute(items(), job, ignore, 2, hold_s)
+    assert started == [0, 2, 5]
+
+
+async def test_a_start_is_asked_for_again_when_one_has_finished() -> None:
+    asked, results = list[int](), dict[int, int]()
+
+    async def never(_: float) -> None:
+        await asyncio.Event().wait()
+
+    def hold_s(under_way: int) -> float:
+        asked.append(under_way)
+        return 0.0 if under_way == 0 else [inf, 60.0][len(asked) % 2]
+
+    async def job(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    async with asyncio.timeout(20):
+        await LocalExecutor(never).execute(range(3), job, results.__setitem__, 2, hold_s)
+    assert results == {0: 0, 1: 1, 2: 2}
+    assert asked[:2] == [0, 1]
