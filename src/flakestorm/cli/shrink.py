@@ -33,7 +33,7 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
 
     CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one), a tape, or a session file. The last line
     is a command that shows the failure again with as few, as weak and as early faults as can be; -o FILE also writes it
-    as a session. With --format json, a `flakestorm-report/1` object is printed instead: the smallest form is its finding.
+    as a session. With --format json, one `flakestorm-report/1` object instead: its finding is the smallest form.
 
     \b
     flakestorm shrink reports/latest/report.json#r-0007
