@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import resource
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,20 +21,7 @@ from flakestorm.tape.reader import Tape
 from flakestorm.tape.room import CUT, ROOM_BYTES
 from flakestorm.tape.writer import Recorder
 from gateway_support import Held, held
-from upstream import Canned, Upstream, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
-
-
-@pytest.fixture
-async def gate(up: Upstream) -> AsyncIterator[Held]:
-    async with held(OPENAI_BASE_URL=up.url) as it:
-        yield it
+from upstream import Canned, Upstream
 
 
 @asynccontextmanager

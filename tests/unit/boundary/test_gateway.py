@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import httpx
@@ -17,19 +17,6 @@ from flakestorm.core.pipeline import Flow, chain
 from flakestorm.errors import CallFailed, Misuse
 from gateway_support import Held, Watch, held
 from upstream import HANG_UP, Canned, Gate, Request, Upstream, document, redirect, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
-
-
-@pytest.fixture
-async def gate(up: Upstream) -> AsyncIterator[Held]:
-    async with held(OPENAI_BASE_URL=up.url) as it:
-        yield it
 
 
 @asynccontextmanager
