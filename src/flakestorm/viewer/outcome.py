@@ -1,4 +1,4 @@
-"""What came of a command that a page had started, read from what it printed and wrote.
+"""What came of a command that a page had started, read from what it printed.
 
 A command's own output comes last on stdout; what an agent in its process printed may stand before it, so the end is
 looked at.
