@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.api.forked import Change, Ended, Forked, Forking
-from flakestorm.api.recording import line_of, moment
+from flakestorm.api.recording import line_of, moment, run_here
 from flakestorm.api.trusting import Approve, always, demand
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.boundary.session import Crossing
@@ -86,11 +85,11 @@ def fork(
         return _program(forking, (), None, named, quiet=True)
     given = () if forking.input is None else (forking.input,)
     if inspect.iscoroutinefunction(fn):
-        return _run(_awaited(fn(*given), forking, named))
+        return run_here(_awaited(fn(*given), forking, named))
     with _in_process(forking, named) as ended:
         ended.value = fn(*given)
     if inspect.isawaitable(ended.value):
-        return _run(_awaited(ended.value, forking, named))
+        return run_here(_awaited(ended.value, forking, named))
     return forking.ended(ended)
 
 
@@ -141,14 +140,6 @@ def _configured(tape: Path, project: Project | None) -> Callable[[Site], None] |
 
             return restoring(load(Path(named.config)), tape)
     return None if project is None else restoring(project.config, tape)
-
-
-def _run(work: Any) -> Any:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
 
 
 async def _awaited(work: Awaitable[Any], forking: Forking, names: Sequence[tuple[str, str]]) -> Forked:

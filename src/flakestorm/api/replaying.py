@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flakestorm.api.recording import line_of, moment
+from flakestorm.api.recording import line_of, moment, run_here
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
@@ -168,16 +167,8 @@ def replay(
             value = fn(*given)
             if not inspect.isawaitable(value):
                 return done(value)
-        return _run(_awaited(lambda: value, loaded, player, named))
-    return _run(_awaited(lambda: fn(*given), loaded, player, named))
-
-
-def _run(work: Any) -> Any:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
+        return run_here(_awaited(lambda: value, loaded, player, named))
+    return run_here(_awaited(lambda: fn(*given), loaded, player, named))
 
 
 async def _awaited(work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Any:

@@ -245,6 +245,10 @@ def _flow(flow: Flow | Call, stage: Interceptor) -> Flow:
     return flow
 
 
+# `drive` and `adrive` are twins on purpose: every call of an agent passes one of them, and making the blocking one by
+# stepping the other's coroutine costs more than all the rest of it. Whatever can decide anything is in the flow.
+
+
 def drive(flow: Flow | Call, send: Callable[[Call], Reply], sleep: Callable[[float], None]) -> Reply:
     """Run a flow for a blocking caller.
 

@@ -106,6 +106,10 @@ def _machine(gens: list[Chunks], top: int) -> Chunks:
             gen.close()
 
 
+# Those for asyncio are twins on purpose, as in `pipeline`: an asynchronous generator that a blocking reader steps would
+# also report to the event loop of its thread, which would close it in its own time.
+
+
 def pump(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
     """The reply's body as the agent gets it, for a blocking reader. Close the generator to leave early."""
     return watched(reply) if _only_taps(reply.through) else _pumped(reply, sleep)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,12 +25,6 @@ async def live() -> AsyncIterator[Live]:
     it = Live()
     yield it
     await it.close()
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
 
 
 async def whole(reply: Reply) -> bytes:
