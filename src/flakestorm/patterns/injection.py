@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -71,7 +71,7 @@ def injections(text: str) -> list[Finding]:
     """
     pieces = range(0, max(1, len(text) - _OVERLAP), PIECE_CHARS - _OVERLAP)
     found = {
-        replace(f, start=f.start + first, end=f.end + first)
+        f._replace(start=f.start + first, end=f.end + first) if first else f
         for first in pieces
         for f in _in_piece(text[first : first + PIECE_CHARS])
     }

@@ -47,7 +47,7 @@ def holds(strings: Iterable[bytes]) -> Callable[[bytes], bool]:
 
 def _automaton(module: Any, strings: Sequence[bytes]) -> Any:
     """The form that takes little memory: what it saves, other work has of the processor's cache."""
-    return module.BytesAhoCorasick(strings, module.MatchKind.Standard, module.Implementation.ContiguousNFA)
+    return module.BytesAhoCorasick(strings, module.MatchKind.Standard, module.Implementation.DFA)
 
 
 def _library() -> Any:

@@ -15,18 +15,17 @@ from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Finder", "Prefilter", "merged"]
+__all__ = ["Finder", "Hit", "Prefilter", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _LETTER = re.compile(rb"[a-z0-9]")
-_COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
+_COMMON = 1e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
-_NOWHERE: list[int] = []
 
-_Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: its index, how far a match may reach, the number of a clause that must be near, what else must be."""
+_Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach, the numbers of clauses that must be near, what else must be."""
 
-_Hit = tuple[int, int, int, int]
+Hit = tuple[int, int, int, int]
 """Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
 
 
@@ -47,10 +46,10 @@ class Finder:
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
-        second = self._number(others.pop(0)) if others and share(first) > _COMMON else -1
-        checks = tuple(holds(map(str.encode, clause)) for clause in others)
+        numbers = tuple(self._number(clause) for clause in others if share(clause) <= _COMMON)
+        checks = tuple(holds(map(str.encode, clause)) for clause in others if share(clause) > _COMMON)
         for string in first:
-            self._owners.setdefault(string.encode(), []).append((index, reach, second, checks))
+            self._owners.setdefault(string.encode(), []).append((index, reach, numbers, checks))
 
     def _number(self, clause: Clause) -> int:
         number = self._clauses.setdefault(clause, len(self._clauses))
@@ -67,7 +66,7 @@ class Finder:
         self._places = places(strings)
         self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
 
-    def hits(self, text: bytes) -> list[_Hit] | None:
+    def hits(self, text: bytes) -> list[Hit] | None:
         """Where patterns may occur; None where that cannot be said, or there is no end of it."""
         strings = self._places(text) if self._places else None
         if strings is None or len(strings) > _MOST_STRINGS:
@@ -86,21 +85,25 @@ class Finder:
                     where[number] = [start]
             if owners:
                 asked.append((start, end, owners))
-        found: list[_Hit] = []
+        found: list[Hit] = []
         for start, end, owners in asked:
-            for index, reach, second, checks in owners:
+            for index, reach, numbers, checks in owners:
                 low = start - reach if start > reach else 0
                 high = end + reach
-                if second >= 0:
-                    there = where.get(second, _NOWHERE)
+                for number in numbers:
+                    there = where.get(number)
+                    if there is None:
+                        break
                     place = bisect_left(there, low)
                     if place == len(there) or there[place] > high:
-                        continue
-                if checks:
+                        break
+                else:
                     near = text[low:high]
-                    if not all(has(near) for has in checks):
-                        continue
-                found.append((start, end, index, reach))
+                    for has in checks:
+                        if not has(near):
+                            break
+                    else:
+                        found.append((start, end, index, reach))
         return sorted(found)
 
 
@@ -151,7 +154,7 @@ class Prefilter:
         return stretches
 
 
-def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
+def _unfolded(hits: list[Hit], plain: bytes, text: bytes) -> Iterator[Hit]:
     """The hits in a folded text where they are in the text; how many letters stand before says where that is."""
     at = before = 0  # how far the folded text is read, and the spaces in it
     place = spaces = 0  # the same of the text
