@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
+__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -108,10 +108,14 @@ def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> I
             at = end if end > at else at + 1
 
 
+def text_of(file: str) -> str:
+    """A file of this package as it is."""
+    return resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
+
+
 def file_of(file: str) -> Any:
     """What a pattern file of this package holds."""
-    data = resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
-    return yaml.load(data, Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
+    return yaml.load(text_of(file), Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
 
 
 def rows_of(file: str) -> list[dict[str, Any]]:

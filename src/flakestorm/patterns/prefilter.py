@@ -15,7 +15,7 @@ from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Finder", "Hit", "Prefilter", "merged"]
+__all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _LETTER = re.compile(rb"[a-z0-9]")
@@ -27,6 +27,13 @@ _Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], .
 
 Hit = tuple[int, int, int, int]
 """Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
+
+
+Anchor = tuple[int, str, Sequence[Clause]]
+"""Of an alternative: its pattern's index, where it is looked for, and what it must have, the rarest first.
+
+`words` in the folded text, `marks` in the text in lower case; without any clauses `always`, or `strange` where a text
+that is all ASCII has none."""
 
 
 class Finder:
@@ -107,28 +114,43 @@ class Finder:
         return sorted(found)
 
 
+def anchors(patterns: Iterable[str]) -> Iterator[Anchor]:
+    """What each alternative of each pattern must have.
+
+    Args:
+        patterns: in the syntax that RE2 and Python's `re` share, matched without regard to case.
+    """
+    for index, pattern in enumerate(patterns):
+        for branch in branches(pattern):
+            words = needed(branch)
+            marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
+            if words and (not marks or share(words[0]) <= share(marks[0])):
+                yield index, "words", words
+            elif marks:
+                yield index, "marks", marks
+            else:
+                yield index, "strange" if strange(branch) else "always", ()
+
+
 class Prefilter:
     """Which of many patterns to ask, and where.
 
     Args:
-        patterns: in the syntax that RE2 and Python's `re` share, matched without regard to case.
+        anchors: what each alternative of each pattern must have, as `anchors` gives it.
         reaches: how far a match of each may reach from any of its words, in bytes.
     """
 
-    def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
+    def __init__(self, anchors: Iterable[Anchor], reaches: Sequence[int]) -> None:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
         self._words, self._marks = Finder(), Finder()
-        for index, pattern in enumerate(patterns):
-            for branch in branches(pattern):
-                words = needed(branch)
-                marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
-                if words and (not marks or share(words[0]) <= share(marks[0])):
-                    self._words.add(index, reaches[index], words)
-                elif marks:
-                    self._marks.add(index, reaches[index], marks)
-                else:
-                    self._always[index] = self._always.get(index, False) or not strange(branch)
+        for index, kind, clauses in anchors:
+            if kind == "words":
+                self._words.add(index, reaches[index], clauses)
+            elif kind == "marks":
+                self._marks.add(index, reaches[index], clauses)
+            else:
+                self._always[index] = self._always.get(index, False) or kind == "always"
         self._words.ready()
         self._marks.ready()
 
