@@ -69,6 +69,8 @@ def _readable(data: bytes) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return ""
+    if text.isprintable():
+        return text
     return text if sum(c.isprintable() or c.isspace() for c in text) > 0.9 * len(text) else ""
 
 
