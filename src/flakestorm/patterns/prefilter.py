@@ -19,7 +19,7 @@ __all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _LETTER = re.compile(rb"[a-z0-9]")
-_COMMON = 1e-2  # strings that more texts have are looked for only near others
+_COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
 
 _Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]

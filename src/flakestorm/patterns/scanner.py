@@ -43,6 +43,7 @@ _TELLING = 0.05  # a pattern whose strings more texts have is not looked for by 
 _COMMON = 1e-2  # a number next to words that more texts have is looked for sooner than they are
 _DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
 _END = re.compile(rb"[\s\x00]")
+_NO_NAME = re.compile(rb"[^a-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
     if hits is None or others is None or hosts is None:
         return {index: [(0, len(data))] for index, asked in enumerate(wanted) if asked}
     found: dict[int, list[tuple[int, int]]] = {}
-    for start, end, index, reach in hits + others + list(_not_in_urls(lower, hosts)):
+    for start, end, index, reach in hits + others + list(_bare(lower, hosts)):
         if index in found:
             found[index].append((start - reach, end + reach))
         else:
@@ -164,20 +165,16 @@ def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int,
     return [(0, len(data))]
 
 
-def _not_in_urls(lower: bytes, hits: list[Hit]) -> Iterator[Hit]:
-    """The hits that belong to no address that says how it is reached: such a one is found by another rule."""
-    until = 0
+def _bare(lower: bytes, hits: list[Hit]) -> Iterator[Hit]:
+    """The hits that do not belong to the name of a host right behind a mark that an address has in front of it.
+
+    A name there is none that stands on its own, as the rule for such names says, too.
+    """
     for hit in hits:
-        at = hit[0]
-        if at < until:
-            continue
-        start = lower.rfind(b"://", max(0, at - _REACH), at)
-        if start >= 0:
-            end = _END.search(lower, start)
-            until = min(end.start() if end else len(lower), start + _REACH)
-            if at < until:
-                continue
-        yield hit
+        at, low = hit[0], max(0, hit[0] - _REACH)
+        start = max(lower.rfind(b"/", low, at), lower.rfind(b"@", low, at), lower.rfind(b":", low, at))
+        if start < 0 or _NO_NAME.search(lower, start + 1, at):
+            yield hit
 
 
 def _whole(data: bytes, stretch: tuple[int, int]) -> tuple[int, int]:
