@@ -7,7 +7,6 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -18,7 +17,6 @@ from flakestorm.patterns.outline import branches, strange
 __all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
-_LETTER = re.compile(rb"[a-z0-9]")
 _COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
 
@@ -166,36 +164,49 @@ class Prefilter:
         words = self._words.hits(text)
         if marks is None or words is None:
             return {index: [(0, len(data))] for index in range(self._count)}
-        found: dict[int, list[tuple[int, int]]] = {}
-        for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
-            found.setdefault(index, []).append((max(0, start - reach), min(len(data), end + reach)))
-        stretches = {index: merged(some) for index, some in found.items()}
+        stretches = _unfolded(_stretches(words, len(text)), plain, text)
+        for index, some in _stretches(marks, len(data)).items():
+            stretches[index] = merged(stretches[index] + some) if index in stretches else some
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
                 stretches[index] = [(0, len(data))]
         return stretches
 
 
-def _unfolded(hits: list[Hit], plain: bytes, text: bytes) -> Iterator[Hit]:
-    """The hits in a folded text where they are in the text; how many letters stand before says where that is."""
-    at = before = 0  # how far the folded text is read, and the spaces in it
-    place = spaces = 0  # the same of the text
+def _stretches(hits: list[Hit], length: int) -> dict[int, list[tuple[int, int]]]:
+    """Of each pattern the stretches around its hits, as far as a match may reach."""
+    found: dict[int, list[tuple[int, int]]] = {}
     for start, end, index, reach in hits:
-        before += text.count(b" ", at, start)
-        at = start
-        place, spaces = _behind(plain, start - before, place, spaces)
-        last, _ = _behind(plain, end - before - text.count(b" ", start, end), place, spaces)
-        first = _LETTER.search(plain, place)
-        yield first.start() if first else place, last, index, reach
+        stretch = (start - reach if start > reach else 0, end + reach if end + reach < length else length)
+        if index in found:
+            found[index].append(stretch)
+        else:
+            found[index] = [stretch]
+    return {index: merged(some) for index, some in found.items()}
 
 
-def _behind(plain: bytes, letters: int, place: int, spaces: int) -> tuple[int, int]:
-    """Where so many letters are read, and the spaces in front, counted on from such a place."""
-    while place != letters + spaces:
-        more = letters + spaces
-        spaces += plain.count(b" ", place, more)
-        place = more
-    return place, spaces
+def _unfolded(
+    stretches: dict[int, list[tuple[int, int]]], plain: bytes, text: bytes
+) -> dict[int, list[tuple[int, int]]]:
+    """The stretches of a folded text where they are in the text; how many letters stand before says where that is.
+
+    So a gap between two words, however long, makes no difference to what is near.
+    """
+    at = letters = spaces = place = 0  # how far the folded text is read, the letters in it, the spaces of the text
+    where: dict[int, int] = {}
+    for edge in sorted({edge for some in stretches.values() for stretch in some for edge in stretch}):
+        letters += edge - at - text.count(b" ", at, edge)
+        at = edge
+        while place != letters + spaces:
+            more = letters + spaces
+            spaces += plain.count(b" ", place, more)
+            place = more
+        where[edge] = place
+    end = len(plain)
+    return {
+        index: [(where[start], where[stop] if stop < len(text) else end) for start, stop in some]
+        for index, some in stretches.items()
+    }
 
 
 def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
