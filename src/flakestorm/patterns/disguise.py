@@ -48,7 +48,7 @@ def disclosed(
     """What stretches of a text say when they are decoded: start, end (in characters), plain text.
 
     Args:
-        signs: which of the patterns in `WHOLE` may occur, each with the stretches it may lie in, in bytes; default: all.
+        signs: which of the patterns in `WHOLE` may occur, each with where it may lie, in bytes; default: all.
     """
     some, stretches, whole = _matchers()
     for sign in some.occurring(document.data):
@@ -185,5 +185,6 @@ _READERS = [read for _, read in _WHOLE.values()]
 @cache
 def _matchers() -> tuple[Matcher, Matcher, Matcher]:
     """The signs of encoded stretches, the stretches, and the signs of texts that are written in some way."""
-    signs, stretches = ([row[part] for row in _STRETCHES.values()] for part in (0, 1))
+    signs = [sign for sign, _, _ in _STRETCHES.values()]
+    stretches = [stretch for _, stretch, _ in _STRETCHES.values()]
     return Matcher(signs), Matcher(stretches, together=False), Matcher(WHOLE, together=False)

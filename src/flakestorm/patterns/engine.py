@@ -95,17 +95,28 @@ class Matcher:
 
 
 def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """As `finditer`, of stretches in bytes. It asks what google-re2's `finditer` asks: to make its matches takes longer
-    than to find them."""
-    match, anywhere = pattern._regexp.Match, _anywhere()
+    """As `finditer`, of stretches in bytes.
+
+    It asks what google-re2's `finditer` asks, whose matches take longer to make than to find; where it cannot be asked,
+    `finditer` does it.
+    """
+    anywhere, match = _anywhere(), getattr(getattr(pattern, "_regexp", None), "Match", None)
     for first, last in stretches:
         at, last = first, min(last, len(data))
+        if anywhere is None or match is None:
+            yield from (found.span() for found in pattern.finditer(data, at, last))
+            continue
         while at <= last:
             start, end = match(anywhere, data, at, last)[0]
             if start < 0:
                 break
             yield start, end
             at = end if end > at else at + 1
+
+
+@cache
+def _anywhere() -> Any:
+    return getattr(getattr(_re2(), "_Anchor", None), "UNANCHORED", None)
 
 
 def text_of(file: str) -> str:
@@ -145,11 +156,6 @@ def _options(module: Any) -> Any:
     options.max_mem = _MAX_MEMORY_BYTES
     options.log_errors = False
     return options
-
-
-@cache
-def _anywhere() -> Any:
-    return _re2()._Anchor.UNANCHORED
 
 
 def _re2() -> Any:

@@ -177,7 +177,7 @@ def _stretches(hits: list[Hit], length: int) -> dict[int, list[tuple[int, int]]]
     """Of each pattern the stretches around its hits, as far as a match may reach."""
     found: dict[int, list[tuple[int, int]]] = {}
     for start, end, index, reach in hits:
-        stretch = (start - reach if start > reach else 0, end + reach if end + reach < length else length)
+        stretch = (max(0, start - reach), min(length, end + reach))
         if index in found:
             found[index].append(stretch)
         else:

@@ -339,7 +339,9 @@ def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterat
         if rule.unless and rule.unless.search(text[max(0, start - _UNLESS) : start]):
             continue
         tail = rule.tail.match(text, end) if rule.tail else None
-        found.append((start, tail.end() if tail else end, rule.context is not None and _is_near(rule, text, start, end)))
+        found.append(
+            (start, tail.end() if tail else end, rule.context is not None and _is_near(rule, text, start, end))
+        )
     if not found:
         return
     alone = rule.weak and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())

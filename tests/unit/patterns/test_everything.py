@@ -86,7 +86,9 @@ HOSTILE = ["ignore that ", "you are now ", "act as x x ", "1", "1 23-", "https:/
            "aa!!bb ", "vtaber nyy ", "1gn0re 4ll ", "пароль é ", "i\u200b", "passport A1234567 ", " "]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", [*HOSTILE, *(f"{text} " for text in EXAMPLES[::150])], ids=lambda part: ascii(part)[:30])
+@pytest.mark.parametrize(
+    "part", [*HOSTILE, *(f"{text} " for text in EXAMPLES[::150])], ids=lambda part: ascii(part)[:30]
+)
 def test_work_grows_no_faster_than_the_text(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In texts made to set off every prefilter: how much of them patterns are asked to read."""
     read = 0

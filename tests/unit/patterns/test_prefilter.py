@@ -90,4 +90,7 @@ def test_a_text_of_nothing_but_hits_is_read_as_a_whole() -> None:
 
 def test_without_the_library_every_pattern_is_asked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(literals, "_library", lambda: None)
-    assert Prefilter(anchors([r"(?im)\bignore", r"(?im)\bthat"]), [5, 5]).candidates(b"text") == {0: [(0, 4)], 1: [(0, 4)]}
+    assert Prefilter(anchors([r"(?im)\bignore", r"(?im)\bthat"]), [5, 5]).candidates(b"text") == {
+        0: [(0, 4)],
+        1: [(0, 4)],
+    }
