@@ -10,6 +10,7 @@ for the text as it is, in lower case.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -225,4 +226,4 @@ def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
 
 def share(clause: Clause) -> float:
     """How often texts have one of its strings, roughly."""
-    return sum(map(commonness, clause))
+    return math.fsum(map(commonness, clause))  # the same in whatever order
