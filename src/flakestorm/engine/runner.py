@@ -9,7 +9,7 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -36,7 +36,11 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "at_once"]
+
+
+async def at_once() -> None:
+    """Where nobody waits for a place."""
 
 
 @dataclass(slots=True)
@@ -118,8 +122,13 @@ class Runner:
 
         await self.executor.execute(started(), self.one, finished, self.concurrency)
 
-    async def one(self, trial: Trial) -> Judged:
-        """Make this run and judge it."""
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = at_once) -> Judged:
+        """Make this run and judge it.
+
+        Args:
+            trial: the run.
+            make_room: is awaited when the agent has answered, so that it is asked the next thing before this is judged.
+        """
         if trial.mutation is not None and trial.mutation.change and not isinstance(self.agent, RequestAgent):
             return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
@@ -206,6 +215,8 @@ class Runner:
             turns=asked.turns,
         )
         view = await self.advice.on(trial, self.hooks.viewed(trial, view))
+        if self.budget is None and self.hooks.begins is None:  # they count a run until it is judged
+            await make_room()
         found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
 

@@ -7,6 +7,7 @@ prompt and trial. So it does not matter where a run is made, nor whether it had 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,7 @@ from flakestorm.core.verdict import Verdict
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.judged import Judged, judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Runner
+from flakestorm.engine.runner import Runner, at_once
 from flakestorm.errors import WorldFailed
 
 __all__ = ["AwayRunner", "Carrier", "Errand", "Lost", "Outcome", "outcome_of"]
@@ -103,7 +104,7 @@ class AwayRunner(Runner):
 
     carrier: Carrier = field(kw_only=True)
 
-    async def one(self, trial: Trial) -> Judged:
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = at_once) -> Judged:
         """Have this run made and judged; one that cannot be made is inconclusive."""
         errand = Errand(trial, self.baselines.get(trial.prompt), self.crossed)
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 __all__ = ["LocalExecutor"]
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+TURNS = 4
+"""How often the event loop goes round until what was begun in its last turn has a connection and has sent its request."""
 
 
 class LocalExecutor:
@@ -18,7 +22,7 @@ class LocalExecutor:
     async def execute(
         self,
         items: Iterable[T],
-        work: Callable[[T], Awaitable[R]],
+        work: Callable[[T, Callable[[], Awaitable[None]]], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
     ) -> None:
@@ -26,7 +30,8 @@ class LocalExecutor:
 
         Args:
             items: one is taken when work on it can be started.
-            work: is called once with each item.
+            work: is called once with each item, and with what makes room for the next one before this work has ended:
+                awaited, it returns when the next one is on its way.
             done: is called with an item's index and result as it finishes, those that finish together in order.
             concurrency: at least 1.
 
@@ -39,14 +44,30 @@ class LocalExecutor:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")
         waiting = iter(enumerate(items))
         running: dict[asyncio.Task[R], int] = {}
+        places: set[int] = set()  # the indexes of those that take one
+
+        def start() -> bool:
+            begun = False
+            while len(places) < concurrency and (item := next(waiting, None)) is not None:
+                places.add(item[0])
+                running[asyncio.create_task(_await(work, item[1], partial(make_room, item[0])))] = item[0]
+                begun = True
+            return begun
+
+        async def make_room(index: int) -> None:
+            places.discard(index)
+            if start():
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+
         try:
             while True:
-                while len(running) < concurrency and (item := next(waiting, None)) is not None:
-                    running[asyncio.create_task(_await(work, item[1]))] = item[0]
+                start()
                 if not running:
                     return
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 ended = sorted((running.pop(task), task) for task in finished)
+                places.difference_update(index for index, _ in ended)
                 _report(ended, done)
         finally:
             for task in running:
@@ -64,5 +85,7 @@ def _report(ended: Sequence[tuple[int, asyncio.Task[R]]], done: Callable[[int, R
         task.result()
 
 
-async def _await(work: Callable[[T], Awaitable[R]], item: T) -> R:
-    return await work(item)
+async def _await(
+    work: Callable[[T, Callable[[], Awaitable[None]]], Awaitable[R]], item: T, make_room: Callable[[], Awaitable[None]]
+) -> R:
+    return await work(item, make_room)

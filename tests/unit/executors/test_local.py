@@ -18,7 +18,7 @@ def ignore(_: int, __: object) -> None:
     pass
 
 
-async def call(job: Callable[[], Awaitable[T]]) -> T:
+async def call(job: Callable[[], Awaitable[T]], _: object) -> T:
     return await job()
 
 
