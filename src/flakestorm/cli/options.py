@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec.structs import replace
 
+from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ T = TypeVar("T")
 FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif", "otel")
 
 
-@dataclass(frozen=True, slots=True)
-class Globals:
+class Globals(Record, frozen=True):
     """What the global options said; None where they said nothing."""
 
     config: Path | None = None
@@ -66,7 +66,7 @@ from_option = click.option(
 ON_RAY = ("run", "chaos", "contract run", "contract score", "ci")
 """The commands whose runs may be made on a cluster: those that plan them before they make them."""
 
-_NAMES = tuple(f.name for f in fields(Globals))
+_NAMES = Globals.__struct_fields__
 
 
 def global_options(command: Callable[..., T]) -> Callable[..., T]:

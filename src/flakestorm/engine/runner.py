@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import field
+from msgspec.structs import replace
 
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView
@@ -22,6 +24,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.record import Slate
 from flakestorm.core.site import Sites
 from flakestorm.engine import taped
 from flakestorm.engine.advice import Advice
@@ -43,8 +46,7 @@ async def at_once() -> None:
     """Where nobody waits for a place."""
 
 
-@dataclass(slots=True)
-class Runner:
+class Runner(Slate, eq=False):
     """Carries out trials.
 
     Args:
@@ -164,6 +166,8 @@ class Runner:
             if self.hooks.begins is not None:
                 await self.hooks.begins(trial)
             asked = await Asking(self.agent, line, clock, lambda: recorder.count, self.limit_ms).ask(given, change)
+            if self.budget is None and self.hooks.begins is None and self.advice.silent:
+                await make_room()  # no time passes from here on, and nobody counts this run until it is judged
             if (doubt := self.hooks.doubts(trial)) is not None:
                 nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))
                 asked = replace(asked, answer=nothing)
@@ -215,8 +219,6 @@ class Runner:
             turns=asked.turns,
         )
         view = await self.advice.on(trial, self.hooks.viewed(trial, view))
-        if self.budget is None and self.hooks.begins is None:  # they count a run until it is judged
-            await make_room()
         found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
 

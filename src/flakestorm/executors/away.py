@@ -8,7 +8,7 @@ prompt and trial. So it does not matter where a run is made, nor whether it had 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -94,15 +94,14 @@ class Carrier(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class AwayRunner(Runner):
+class AwayRunner(Runner, eq=False, kw_only=True):
     """A runner whose runs are made elsewhere; their tapes are written here.
 
     Args:
         carrier: has them made.
     """
 
-    carrier: Carrier = field(kw_only=True)
+    carrier: Carrier
 
     async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = at_once) -> Judged:
         """Have this run made and judged; one that cannot be made is inconclusive."""

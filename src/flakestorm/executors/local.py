@@ -13,7 +13,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 TURNS = 4
-"""How often the event loop goes round until what was begun in its last turn has a connection and has sent its request."""
+"""How often the event loop goes round until what begins in its next turn has a connection and has sent its request."""
 
 
 class LocalExecutor:
@@ -31,7 +31,8 @@ class LocalExecutor:
         Args:
             items: one is taken when work on it can be started.
             work: is called once with each item, and with what makes room for the next one before this work has ended:
-                awaited, it returns when the next one is on its way.
+                awaited, it returns when the next one is on its way. Work that has made room is as good as done: it is
+                not cancelled with the rest, but waited for and reported.
             done: is called with an item's index and result as it finishes, those that finish together in order.
             concurrency: at least 1.
 
@@ -45,16 +46,19 @@ class LocalExecutor:
         waiting = iter(enumerate(items))
         running: dict[asyncio.Task[R], int] = {}
         places: set[int] = set()  # the indexes of those that take one
+        ending = False
 
         def start() -> bool:
             begun = False
-            while len(places) < concurrency and (item := next(waiting, None)) is not None:
+            while not ending and len(places) < concurrency and (item := next(waiting, None)) is not None:
                 places.add(item[0])
                 running[asyncio.create_task(_await(work, item[1], partial(make_room, item[0])))] = item[0]
                 begun = True
             return begun
 
         async def make_room(index: int) -> None:
+            if concurrency == 1:  # one at a time: what is under way is disturbed by nothing
+                return
             places.discard(index)
             if start():
                 for _ in range(TURNS):
@@ -70,9 +74,14 @@ class LocalExecutor:
                 places.difference_update(index for index, _ in ended)
                 _report(ended, done)
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            ending = True
+            for task, index in running.items():
+                if index in places:
+                    task.cancel()
+            outcomes = await asyncio.gather(*running, return_exceptions=True)
+            for index, outcome in zip(running.values(), outcomes, strict=True):
+                if index not in places and not isinstance(outcome, BaseException):
+                    done(index, outcome)
 
 
 def _report(ended: Sequence[tuple[int, asyncio.Task[R]]], done: Callable[[int, R], None]) -> None:
