@@ -21,14 +21,15 @@ from urllib.parse import quote_plus
 from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.errors import ConfigError
 from flakestorm.mutations.outgoing import Delivery, Outgoing
 
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
-_PLACEHOLDER = re.compile(r"\{([\w.-]+)\}")
+_PLACEHOLDER = later(r"\{([\w.-]+)\}")
 _STRING_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
-_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_SCALAR = later(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _LIKE_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*["\[{])')
 _IN_QUERY = ("GET", "DELETE")
 

@@ -8,8 +8,16 @@ one-line descriptions are kept here for the same reason (a test compares the two
 
 from __future__ import annotations
 
-import atexit
 import gc
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
+how often it must have done so before it looks at older ones."""
+
+_BEFORE = gc.get_threshold()
+gc.set_threshold(*GC_THRESHOLDS)  # what is imported here is a good part of what there will ever be: see `main`
+
+import atexit
 import os
 import sys
 import threading
@@ -20,6 +28,8 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import FlakestormError, WorldFailed
 from flakestorm.version import __version__
+
+gc.set_threshold(*_BEFORE)
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -59,11 +69,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tapes": ("tapes:tapes", "List, show, import, export and prune recorded tapes."),
 }
 """Command name -> (module:attribute in this package, one-line description)."""
-
-
-GC_THRESHOLDS = (50_000, 20, 50)
-"""How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
-how often it must have done so before it looks at older ones."""
 
 
 class LazyGroup(click.Group):

@@ -28,8 +28,9 @@ Encode = Callable[[Report], Mapping[str, Any]]
 BATCH = 500
 """Runs written by one transaction at most, so that other processes get their turn."""
 
-GIVE_WAY_S = 0.05
-"""How long the thread waits before it opens the store, so that the first runs are on their way first."""
+GIVE_WAY_S = 0.02
+"""How long the thread waits before it opens the store, so that the first runs are on their way first; and before it
+writes what has begun to come in, because runs that end together let the next ones begin."""
 
 
 class _Item(Record, frozen=True):
@@ -126,6 +127,7 @@ class Saving:
     def _batch(self) -> list[_Item | None]:
         """What has come in, at least one; nothing after the end."""
         batch = [self._queue.get()]
+        self._ending.wait(GIVE_WAY_S)
         while batch[-1] is not None and len(batch) < BATCH:
             try:
                 batch.append(self._queue.get_nowait())

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from flakestorm.core.regex import later
 from flakestorm.tape.naming import NEEDLES
 from flakestorm.tape.shapes import SHAPES
 
@@ -17,7 +18,7 @@ __all__ = ["suspicious"]
 
 _SOURCE = b"|".join((*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re.escape, NEEDLES), b'://[^/\\s"@]*@'))
 _NEEDLES = (*(needle for _, needle, _, _ in SHAPES), *NEEDLES)
-_USERINFO = re.compile(rb"://[^/\s\"@]*@")
+_USERINFO = later(rb"://[^/\s\"@]*@")
 _FEW = 64 << 10
 _FOREVER = 1 << 62
 
@@ -39,7 +40,7 @@ class _Search:
             self.match = _search()
             return self.match(text)
         lower = text.lower()
-        return any(needle in lower for needle in _NEEDLES) or _USERINFO.search(text)
+        return any(map(lower.__contains__, _NEEDLES)) or _USERINFO.search(text)
 
 
 suspicious = _Search()
