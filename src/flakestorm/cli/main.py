@@ -15,7 +15,7 @@ GC_THRESHOLDS = (50_000, 20, 50)
 how often it must have done so before it looks at older ones."""
 
 _BEFORE = gc.get_threshold()
-gc.set_threshold(*GC_THRESHOLDS)  # what is imported here is a good part of what there will ever be: see `main`
+gc.set_threshold(*GC_THRESHOLDS)  # before anything is imported, and until `main` is done
 
 import atexit
 import os
@@ -28,8 +28,6 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import FlakestormError, WorldFailed
 from flakestorm.version import __version__
-
-gc.set_threshold(*_BEFORE)
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -114,7 +112,6 @@ def main(args: list[str] | None = None) -> None:
     Imports make a hundred thousand objects that stay until the end. Looking through them for garbage again and again
     is a good part of a short command's time, so the collector comes by less often.
     """
-    before = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         code = _run(args)
@@ -122,7 +119,7 @@ def main(args: list[str] | None = None) -> None:
             _leave(code)
         sys.exit(code)
     finally:
-        gc.set_threshold(*before)  # for those who call this from Python
+        gc.set_threshold(*_BEFORE)  # for those who call this from Python
         if args is None:
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
 

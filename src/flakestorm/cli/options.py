@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,7 +83,12 @@ def global_options_with(forms: Sequence[str]) -> Callable[[Callable[..., T]], Ca
     return add
 
 
-def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
+@cache
+def _options(forms: tuple[str, ...]) -> tuple[click.Parameter, ...]:
+    """The global options, last one first: made once, and the same for all commands."""
+
+    def bare() -> None: ...
+
     options = [
         click.option("-c", "--config", type=click.Path(path_type=Path), help="Config file (flakestorm.yaml)."),
         click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
@@ -97,14 +102,20 @@ def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
         click.option("--address", metavar="HOST:PORT|auto", help="The Ray cluster (one of its own)."),
         click.option("--no-color", is_flag=True, default=None, help="No colour, no styling."),
     ]
+    for option in reversed(options):
+        option(bare)
+    found: list[click.Parameter] = bare.__click_params__  # type: ignore[attr-defined]
+    return tuple(found)
 
+
+def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
     @wraps(command)
     def with_globals(**params: object) -> T:
         own = {name: value for name, value in params.items() if name not in _NAMES}
         return command(_gather(click.get_current_context()), **own)
 
-    for option in reversed(options):
-        option(with_globals)
+    own: list[click.Parameter] = getattr(with_globals, "__click_params__", [])
+    with_globals.__click_params__ = [*own, *_options(tuple(forms))]  # type: ignore[attr-defined]
     return with_globals
 
 
