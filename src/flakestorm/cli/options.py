@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
-from msgspec.structs import replace
 
-from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ T = TypeVar("T")
 FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif", "otel")
 
 
-class Globals(Record, frozen=True):
+class Globals(NamedTuple):
     """What the global options said; None where they said nothing."""
 
     config: Path | None = None
@@ -66,7 +64,7 @@ from_option = click.option(
 ON_RAY = ("run", "chaos", "contract run", "contract score", "ci")
 """The commands whose runs may be made on a cluster: those that plan them before they make them."""
 
-_NAMES = Globals.__struct_fields__
+_NAMES = Globals._fields
 
 
 def global_options(command: Callable[..., T]) -> Callable[..., T]:
@@ -133,7 +131,7 @@ def _gather(ctx: click.Context) -> Globals:
         at = at.parent
     for context in reversed(chain):
         said = {name: context.params[name] for name in _NAMES if context.params.get(name) is not None}
-        found = replace(found, **said)
+        found = found._replace(**said)
     if found.executor != "ray" and (found.workers is not None or found.address is not None):
         raise Misuse("--workers and --address are of a Ray cluster; add --executor ray")
     if found.executor == "ray" and not isinstance(ctx.command, click.Group) and _name(ctx) not in ON_RAY:
