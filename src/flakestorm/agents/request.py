@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 from flakestorm.config.model import Agent
@@ -23,7 +23,9 @@ from flakestorm.core.call import Headers, header
 from flakestorm.core.record import Record
 from flakestorm.core.regex import later
 from flakestorm.errors import ConfigError
-from flakestorm.mutations.outgoing import Delivery, Outgoing
+
+if TYPE_CHECKING:
+    from flakestorm.mutations.outgoing import Delivery, Outgoing
 
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
@@ -54,6 +56,8 @@ class Request(Record, frozen=True):
 
     def changed(self, change: Callable[[Outgoing], Outgoing]) -> Request:
         """The request as a mutation wants it."""
+        from flakestorm.mutations.outgoing import Outgoing  # only for mutations of the request
+
         made = change(Outgoing(self.method, self.url, self.params, self.headers, self.body))
         return Request(made.method, made.url, made.params, made.headers, made.body, made.delivery)
 

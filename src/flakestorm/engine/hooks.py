@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import field
 
@@ -11,9 +12,11 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.record import Record, Slate
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.loaded import Pace
 from flakestorm.engine.plan import Trial
 from flakestorm.tape.model import Exchange
+
+if TYPE_CHECKING:
+    from flakestorm.engine.loaded import Pace
 
 __all__ = ["Hooks", "Inside", "Within"]
 
