@@ -127,7 +127,7 @@ def main(args: list[str] | None = None) -> None:
     finally:
         sys.setswitchinterval(turn_s)
         gc.set_threshold(*_BEFORE)  # for those who call this from Python
-        if args is None:
+        if args is None and not _foreign():
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
 
 
@@ -138,7 +138,7 @@ def _may_leave() -> bool:
     under threads in the middle of native code, and now and then one of them takes the process down with it, so that
     the exit code is a signal's instead of the verdict's. It may where all the code is ours, for nothing of ours needs
     it, and it takes as long as a small report. An agent's module may have left a file open that is written when it is
-    closed; somebody may be tracing this process, or wait for a thread in it.
+    found to be garbage; somebody may be tracing this process, or wait for a thread in it.
     """
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     if any(not thread.daemon for thread in others):

@@ -8,7 +8,7 @@ CI reads and what a script parses cannot drift apart. Field names are those of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import field
 
@@ -17,10 +17,8 @@ from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
-
-if TYPE_CHECKING:
-    from flakestorm.engine.blamed import Blaming
-    from flakestorm.engine.loaded import Loaded
+from flakestorm.engine.blamed import Blaming
+from flakestorm.engine.loaded import Loaded
 
 __all__ = [
     "CellResult",

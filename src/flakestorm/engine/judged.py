@@ -26,6 +26,9 @@ __all__ = ["CHECK_LIMIT_S", "Judged", "baselines_of", "judged", "kept", "refused
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
 
+_AT_ONCE = frozenset({"completes", "contains", "contains_any", "latency", "output_not_empty"})
+"""Types whose check is one look at an output of any length: nothing that a limit would have to be set for."""
+
 _TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
 
 
@@ -83,6 +86,8 @@ def judged(
 
 def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:
     """A pattern from a config may backtrack for ever over what a hostile agent said; nothing else waits for that."""
+    if invariant.type in _AT_ONCE:
+        return judge(invariant, view)
     try:
         with world.limited(CHECK_LIMIT_S):
             return judge(invariant, view)
