@@ -134,7 +134,7 @@ class Runner(Slate, eq=False):
         if trial.mutation is not None and trial.mutation.change and not isinstance(self.agent, RequestAgent):
             return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
-        schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
+        schedule = self._schedule(trial.scenario)
         ledger, sites = Ledger(), Sites()
         schedule.enter(ledger)
         unheld = self.elsewhere and not self.boundary.borrowed and not schedule.on_input
@@ -222,6 +222,9 @@ class Runner(Slate, eq=False):
         found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
 
+    def _schedule(self, scenario: Scenario) -> Schedule:
+        return self._schedules.get(scenario.name) or Schedule.of(scenario)
+
     def _not_applicable(self, trial: Trial) -> Judged:
         """The run of a mutation of the request, where the agent is asked by none: it is not made."""
         at = trial.run, trial.scenario.name, trial.prompt, trial.number
@@ -240,7 +243,7 @@ class Runner(Slate, eq=False):
             "input": str(given),
             **({"turns": list(given.turns)} if isinstance(given, Conversation) else {}),
             **({} if given == trial.text else {"original": str(trial.text)}),
-            **({"faults": list(Schedule.of(trial.scenario).lines)} if trial.scenario.chaos else {}),
+            **({"faults": list(self._schedule(trial.scenario).lines)} if trial.scenario.chaos else {}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
             **self.hooks.facts,
