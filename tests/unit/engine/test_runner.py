@@ -2,11 +2,17 @@ import asyncio
 import json
 from pathlib import Path
 
-from engine_support import FakeAgent, run_of, runner, says, scenario
-from flakestorm.config.model import Scenario
+import pytest
+
+from engine_support import FakeAgent, FakeWorld, run_of, runner, says, scenario
+from flakestorm.config.model import Invariant, Scenario
 from flakestorm.core.answer import AgentError, Answer
+from flakestorm.engine.advice import Advice
+from flakestorm.engine.budget import Budget, Limits
+from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.mutating import mutated_plan
 from flakestorm.engine.plan import make_plan
+from flakestorm.executors.local import LocalExecutor
 from flakestorm.mutations.generate import made
 from flakestorm.tape.reader import Tape
 from mutations_support import recipe
@@ -142,3 +148,41 @@ def test_a_change_of_the_request_is_not_applicable_where_there_is_none(tmp_path)
     asyncio.run(runner(tmp_path, agent).carry_out(mutated("payload_size_attack").trials, found.append))
     assert agent.asked == []
     assert [(j.run.mutation.status, j.verdicts, j.run.tape) for j in found] == [("not applicable", (), "")] * 2
+
+
+@pytest.mark.parametrize(
+    ("held_back", "overtaken"), [("", True), ("budget", False), ("begins", False), ("model", False)]
+)
+def test_the_agent_is_asked_the_next_thing_before_what_it_said_is_judged(tmp_path, held_back, overtaken) -> None:
+    """Not where somebody counts runs until they are judged, nor where a model judges: it would be asked by many."""
+    happened: list[str] = []
+
+    class Asked(FakeAgent):
+        async def ask(self, prompt, line) -> Answer:
+            happened.append(f"asked {prompt}")
+            await asyncio.sleep(0)
+            return Answer("found")
+
+    class Judging(FakeWorld):
+        def limited(self, seconds):
+            happened.append("judged")
+            return super().limited(seconds)
+
+    async def begins(trial) -> None:
+        pass
+
+    found = runner(tmp_path, Asked())
+    found.executor, found.world, found.concurrency = LocalExecutor(), Judging(tmp_path), 2
+    if held_back == "budget":
+        found.budget = Budget(Limits(runs=9), lambda: 0.0)
+    if held_back == "begins":
+        found.hooks = Hooks(begins=begins)
+    if held_back == "model":
+        found.advice = Advice(adviser=object())  # type: ignore[arg-type]  # nobody asks it
+    rule = Invariant(type="regex", id="says", pattern="found")
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[rule], prompts=("a", "b", "c", "d"))
+    done = []
+    asyncio.run(found.carry_out(plan.trials, done.append))
+    assert len(done) == happened.count("judged") == 4
+    assert all(judged.run.output == "found" for judged in done)
+    assert (happened[:4] == [f"asked {prompt}" for prompt in "abcd"]) == overtaken
