@@ -14,9 +14,6 @@ GC_THRESHOLDS = (50_000, 20, 50)
 """How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
 how often it must have done so before it looks at older ones."""
 
-SWITCH_S = 0.0005
-"""How long a thread may keep the interpreter to itself while another one wants it (Python's own default is 0.005)."""
-
 _BEFORE = gc.get_threshold()
 gc.set_threshold(*GC_THRESHOLDS)  # before anything is imported, and until `main` is done
 
@@ -113,19 +110,15 @@ def main(args: list[str] | None = None) -> None:
     """The entry point of the console script; never returns.
 
     Imports make a hundred thousand objects that stay until the end. Looking through them for garbage again and again
-    is a good part of a short command's time, so the collector comes by less often. Threads take shorter turns: what is
-    got ready or saved meanwhile must not keep an agent's reply waiting, and what waits for the disk goes on at once.
+    is a good part of a short command's time, so the collector comes by less often.
     """
     gc.set_threshold(*GC_THRESHOLDS)
-    turn_s = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
     try:
         code = _run(args)
         if args is None and _may_leave():
             _leave(code)
         sys.exit(code)
     finally:
-        sys.setswitchinterval(turn_s)
         gc.set_threshold(*_BEFORE)  # for those who call this from Python
         if args is None and not _foreign():
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
