@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -252,6 +251,8 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
+    from concurrent.futures import ThreadPoolExecutor  # no command comes here
+
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(run).result()
 

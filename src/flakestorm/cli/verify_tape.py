@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -85,14 +85,12 @@ def _split(words: tuple[str, ...]) -> tuple[dict[str, str], Path, tuple[str, ...
 
 
 def _with(options: Globals, given: dict[str, str]) -> Globals:
-    from dataclasses import replace
-
-    changes: dict[str, object] = {name: Path(given[name]) for name in ("config", "output") if name in given}
+    changes: dict[str, Any] = {name: Path(given[name]) for name in ("config", "output") if name in given}
     if "format" in given:
         changes["format"] = given["format"]
     if "quiet" in given:
         changes["quiet"] = True
-    return replace(options, **changes)  # type: ignore[arg-type]  # each is of its field's type
+    return options._replace(**changes)
 
 
 def _print(options: Globals, tape: Path, verified: Verified) -> None:

@@ -6,8 +6,7 @@ it (`faults/base.py`, `contracts/base.py`), when something is built from the con
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from flakestorm.core.record import Record
 from flakestorm.core.registry import nearest
 
 __all__ = [
@@ -22,8 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(Record, frozen=True):
     """One open set of words.
 
     Args:

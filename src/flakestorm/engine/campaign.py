@@ -7,9 +7,11 @@ It owns what has finished so far, so that an interruption loses nothing: `execut
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from flakestorm.contracts.matrix import prepare
+from flakestorm.core.record import Slate
 from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
 from flakestorm.engine.judged import Judged, baselines_of
@@ -36,8 +38,7 @@ _CALM = ("always", "no_chaos", "input_benign")
 """The rules (`when`) that hold for a golden prompt without chaos, too."""
 
 
-@dataclass(slots=True)
-class Campaign:
+class Campaign(Slate, eq=False):
     """One judging command.
 
     Args:
@@ -66,10 +67,13 @@ class Campaign:
     _whole: list[str] = field(default_factory=list)
     _started_s: float = 0.0
     _started_at: str = ""
-    _redactor: Redactor = field(init=False)
+    _own: Redactor | None = None
 
-    def __post_init__(self) -> None:
-        self._redactor = self.runner.redaction()
+    @property
+    def _redactor(self) -> Redactor:
+        if self._own is None:
+            self._own = self.runner.redaction()
+        return self._own
 
     async def execute(self) -> None:
         """Start the agent, make every run, then the control runs that failures call for.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from flakestorm.contracts.base import RunView
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
-from flakestorm.core.record import Record
+from flakestorm.core.record import Record, Slate
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.loaded import Pace
 from flakestorm.engine.plan import Trial
 from flakestorm.tape.model import Exchange
+
+if TYPE_CHECKING:
+    from flakestorm.engine.loaded import Pace
 
 __all__ = ["Hooks", "Inside", "Within"]
 
@@ -35,8 +39,7 @@ Within = Callable[[Trial, Inside], Sequence[Interceptor]]
 """Gives the stages of a trial that stand between its faults and the world."""
 
 
-@dataclass(slots=True)
-class Hooks:
+class Hooks(Slate):
     """What may take part in every run of a `Runner`; by default nothing does.
 
     Args:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from flakestorm.core.record import Record
 
 __all__ = ["LatencyAt", "LevelResult", "Loaded", "Pace", "PromiseAt"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Record, frozen=True):
     """How a level went by the clock.
 
     Args:
@@ -20,8 +19,7 @@ class Pace:
     own_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyAt:
+class LatencyAt(Record, frozen=True):
     """A percentile of the latencies of one level.
 
     A run without an answer counts as slower than any answer, so failing quickly makes no level look quick.
@@ -40,8 +38,7 @@ class LatencyAt:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromiseAt:
+class PromiseAt(Record, frozen=True):
     """One invariant at one level, over all prompts.
 
     Args:
@@ -63,8 +60,7 @@ class PromiseAt:
     worse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LevelResult:
+class LevelResult(Record, frozen=True):
     """One level.
 
     Args:
@@ -102,8 +98,7 @@ class LevelResult:
     rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record, frozen=True):
     """What a load test found.
 
     Args:

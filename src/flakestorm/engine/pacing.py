@@ -164,6 +164,11 @@ class Pacing:
         self._first = self._news = ""
 
     @property
+    def quiet(self) -> bool:
+        """Whether nothing has ever held a start back, and no rate is to be kept: nobody counts the runs under way."""
+        return self._calls is None and self._tokens is None and self._until_s == -inf
+
+    @property
     def paced(self) -> Paced:
         """What has been counted."""
         with self._lock:

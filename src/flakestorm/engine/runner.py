@@ -9,9 +9,11 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
+
+from msgspec import field
+from msgspec.structs import replace
 
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView
@@ -22,6 +24,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.record import Slate
 from flakestorm.core.site import Sites
 from flakestorm.engine import taped
 from flakestorm.engine.advice import Advice
@@ -37,11 +40,14 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "no_room"]
 
 
-@dataclass(slots=True)
-class Runner:
+async def no_room() -> None:
+    """Where nobody waits for a place."""
+
+
+class Runner(Slate, eq=False):
     """Carries out trials.
 
     Args:
@@ -139,12 +145,17 @@ class Runner:
 
         await self.executor.execute(started(), self.one, finished, self.concurrency, hold_s)
 
-    async def one(self, trial: Trial) -> Judged:
-        """Make this run and judge it."""
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = no_room) -> Judged:
+        """Make this run and judge it.
+
+        Args:
+            trial: the run.
+            make_room: is awaited when the agent has answered, so that it is asked the next thing before this is judged.
+        """
         if not self._applicable(trial):
             return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
-        schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
+        schedule = self._schedule(trial.scenario)
         ledger, sites, met = Ledger(), Sites(), Met(trial.run, self.pacing)
         schedule.enter(ledger)
         unheld = self.elsewhere and not self.boundary.borrowed and not schedule.on_input
@@ -177,6 +188,8 @@ class Runner:
             if self.hooks.begins is not None:
                 await self.hooks.begins(trial)
             asked = await Asking(self.agent, line, clock, lambda: recorder.count, self.limit_ms).ask(given, change)
+            if self._uncounted and self.hooks.begins is None and self.advice.silent:
+                await make_room()  # no time passes from here on, and nobody counts this run until it is judged
             if (doubt := self.hooks.doubts(trial)) is not None:
                 nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))
                 asked = replace(asked, answer=nothing)
@@ -238,6 +251,14 @@ class Runner:
         """Whether there is a run to be made: not of a change of the request, where the agent is asked by none."""
         return trial.mutation is None or not trial.mutation.change or isinstance(self.agent, RequestAgent)
 
+    @property
+    def _uncounted(self) -> bool:
+        """Whether nobody wants to know of a run that it is judged before the next one begins."""
+        return self.budget is None and (self.pacing is None or self.pacing.quiet)
+
+    def _schedule(self, scenario: Scenario) -> Schedule:
+        return self._schedules.get(scenario.name) or Schedule.of(scenario)
+
     def _not_applicable(self, trial: Trial) -> Judged:
         """The run of a mutation of the request, where the agent is asked by none: it is not made."""
         at = trial.run, trial.scenario.name, trial.prompt, trial.number
@@ -256,7 +277,7 @@ class Runner:
             "input": str(given),
             **({"turns": list(given.turns)} if isinstance(given, Conversation) else {}),
             **({} if given == trial.text else {"original": str(trial.text)}),
-            **({"faults": list(Schedule.of(trial.scenario).lines)} if trial.scenario.chaos else {}),
+            **({"faults": list(self._schedule(trial.scenario).lines)} if trial.scenario.chaos else {}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
             **self.hooks.facts,

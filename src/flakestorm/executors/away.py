@@ -7,7 +7,8 @@ prompt and trial. So it does not matter where a run is made, nor whether it had 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from flakestorm.core.verdict import Verdict
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.judged import Judged, judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Runner
+from flakestorm.engine.runner import Runner, no_room
 from flakestorm.errors import WorldFailed
 
 __all__ = ["AwayRunner", "Carrier", "Errand", "Lost", "Outcome", "outcome_of"]
@@ -93,17 +94,16 @@ class Carrier(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class AwayRunner(Runner):
+class AwayRunner(Runner, eq=False, kw_only=True):
     """A runner whose runs are made elsewhere; their tapes are written here.
 
     Args:
         carrier: has them made.
     """
 
-    carrier: Carrier = field(kw_only=True)
+    carrier: Carrier
 
-    async def one(self, trial: Trial) -> Judged:
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = no_room) -> Judged:
         """Have this run made and judged; one that cannot be made is inconclusive."""
         errand = Errand(trial, self.baselines.get(trial.prompt), self.crossed)
         try:

@@ -155,7 +155,7 @@ class Cluster:
     async def execute(
         self,
         items: Iterable[T],
-        work: Callable[[T], Awaitable[R]],
+        work: Callable[[T, Callable[[], Awaitable[None]]], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
         hold_s: Callable[[int], float] = at_once,

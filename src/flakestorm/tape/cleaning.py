@@ -7,13 +7,13 @@ pieces, over several chunks or several events, is found in what the pieces say t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 from flakestorm.core.call import Call, Headers, header, without_headers
 from flakestorm.core.conversation import Turn
+from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor
@@ -27,7 +27,7 @@ _NAME = 96  # room for the name that stands before a value
 _PLACES = 64
 _PLAIN = (b"", b"{", b"[", b"d", b"e")  # JSON and events begin so, compressed bodies do not
 # What a stream's events say bit by bit: text, arguments of tool calls, reasoning.
-_FRAGMENT = re.compile(
+_FRAGMENT = later(
     rb'"(content|text|arguments|partial_json|delta|thinking|reasoning|reasoning_content|response|refusal|input)"'
     rb'\s*:\s*"((?:[^"\\]|\\.)*+)"'
 )

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from engine_support import FakeWorld, run_of, says, scenario
+from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
 from flakestorm.engine.judged import baselines_of, judged, refused
 from flakestorm.engine.mutating import mutated_plan
@@ -19,11 +20,13 @@ def test_a_check_that_never_ends_is_inconclusive(tmp_path) -> None:
             raise TimeoutError
             yield
 
-    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a"])
+    slow = Invariant(id="slow", type="regex", pattern="(f+)+$")
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[slow, says("found")], prompts=["a"])
     found = run_of(plan.trials[0])
-    ((_, verdict),) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
+    (_, verdict), (_, at_once) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
     assert verdict.outcome == "inconclusive"
     assert "took longer" in verdict.reason
+    assert at_once.conclusive, "what is one look at the output needs no limit"
 
 
 @pytest.mark.parametrize(

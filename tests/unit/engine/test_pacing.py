@@ -41,6 +41,16 @@ def starts(pacing: Pacing, clock: Clock, run: str, *, calls: int = 0, tokens: in
     return at
 
 
+def test_it_is_quiet_until_something_is_to_be_kept_or_was_refused() -> None:
+    assert not paced(calls_per_minute=60)[0].quiet
+    assert not paced(tokens_per_minute=60)[0].quiet
+    pacing, _ = paced()
+    assert pacing.quiet
+    pacing.started("r")
+    pacing.refused("r", refusal())
+    assert not pacing.quiet
+
+
 def test_nothing_holds_back_what_nobody_limits() -> None:
     pacing, clock = paced()
     assert [starts(pacing, clock, f"r{n}", calls=5) for n in range(5)] == [0.0] * 5

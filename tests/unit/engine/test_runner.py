@@ -3,17 +3,23 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from engine_support import FakeAgent, OneByOne, run_of, runner, says, scenario
-from flakestorm.config.model import RateLimit, Scenario
+import pytest
+
+from engine_support import FakeAgent, FakeWorld, OneByOne, run_of, runner, says, scenario
+from flakestorm.config.model import Invariant, RateLimit, Scenario
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import drive
 from flakestorm.core.stream import pump
+from flakestorm.engine.advice import Advice
 from flakestorm.engine.budget import Budget, Limits
 from flakestorm.engine.events import Note
+from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.mutating import mutated_plan
 from flakestorm.engine.pacing import Pacing, Refusal
 from flakestorm.engine.plan import make_plan
+from flakestorm.engine.runner import no_room
+from flakestorm.executors.local import LocalExecutor
 from flakestorm.mutations.generate import made
 from flakestorm.tape.reader import Tape
 from mutations_support import recipe
@@ -183,7 +189,7 @@ class Waiting(OneByOne):
                 self.clock[0] += wait_s
             if (item := next(items, None)) is None:
                 return
-            done(item[0], await work(item[1]))
+            done(item[0], await work(item[1], no_room))
 
 
 def paced(tmp_path, **more):
@@ -210,3 +216,41 @@ def test_what_the_world_refused_is_waited_for_before_the_next_run(tmp_path) -> N
 def test_a_command_whose_time_is_over_does_not_wait(tmp_path) -> None:
     found, waited, _ = paced(tmp_path, budget=lambda clock: Budget(Limits(time_s=3), lambda: clock[0]))
     assert (len(found), waited) == (2, [3.0])
+
+
+@pytest.mark.parametrize(
+    ("held_back", "overtaken"), [("", True), ("budget", False), ("begins", False), ("model", False)]
+)
+def test_the_agent_is_asked_the_next_thing_before_what_it_said_is_judged(tmp_path, held_back, overtaken) -> None:
+    """Not where somebody counts runs until they are judged, nor where a model judges: it would be asked by many."""
+    happened: list[str] = []
+
+    class Asked(FakeAgent):
+        async def ask(self, prompt, line) -> Answer:
+            happened.append(f"asked {prompt}")
+            await asyncio.sleep(0)
+            return Answer("found")
+
+    class Judging(FakeWorld):
+        def limited(self, seconds):
+            happened.append("judged")
+            return super().limited(seconds)
+
+    async def begins(trial) -> None:
+        pass
+
+    found = runner(tmp_path, Asked())
+    found.executor, found.world, found.concurrency = LocalExecutor(), Judging(tmp_path), 2
+    if held_back == "budget":
+        found.budget = Budget(Limits(runs=9), lambda: 0.0)
+    if held_back == "begins":
+        found.hooks = Hooks(begins=begins)
+    if held_back == "model":
+        found.advice = Advice(adviser=object())  # type: ignore[arg-type]  # nobody asks it
+    rule = Invariant(type="regex", id="says", pattern="found")
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[rule], prompts=("a", "b", "c", "d"))
+    done = []
+    asyncio.run(found.carry_out(plan.trials, done.append))
+    assert len(done) == happened.count("judged") == 4
+    assert all(judged.run.output == "found" for judged in done)
+    assert (happened[:4] == [f"asked {prompt}" for prompt in "abcd"]) == overtaken
