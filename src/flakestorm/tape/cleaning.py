@@ -34,16 +34,16 @@ _FRAGMENT = re.compile(
 
 
 class _Seen:
-    """A body that was cleaned, and what it was found to hold."""
+    """A body that was cleaned, and what it was found to hold. `kept` of its bytes the next one probably begins with."""
 
-    __slots__ = ("head", "raw", "spans", "version")
+    __slots__ = ("kept", "raw", "spans", "version")
 
-    def __init__(self, raw: bytes, head: bytes, spans: list[Span], version: int) -> None:
-        self.raw, self.head, self.spans, self.version = raw, head, spans, version
+    def __init__(self, raw: bytes, kept: int, spans: list[Span], version: int) -> None:
+        self.raw, self.kept, self.spans, self.version = raw, kept, spans, version
 
     def ends_of(self, body: bytes) -> tuple[int, int]:
         """How much of a later body, at its begin and at its end, is as it was in this one."""
-        known = len(self.head) if body.startswith(self.head) else 0
+        known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
         prefix = common_prefix(self.raw, body, known)
         return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
 
@@ -121,7 +121,7 @@ class Cleaner:
         if not redactor.silent(b"%b\n%b" % (new, answer)):
             return False
         if new is not body:
-            self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", [], redactor.version)
+            self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
         return known == redactor.version or (
             redactor.url(exchange.url) == exchange.url
             and redactor.headers(exchange.headers) == exchange.headers
@@ -168,7 +168,7 @@ class Cleaner:
             spans = [*before, *redactor.spans(body, start, end), *after]
         if len(self._seen) >= _PLACES and place not in self._seen:
             self._seen.clear()
-        self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", spans, redactor.version)
+        self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, spans, redactor.version)
         return replaced(body, spans)
 
 

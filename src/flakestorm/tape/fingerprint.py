@@ -23,11 +23,11 @@ import msgspec
 
 from flakestorm.core.call import Headers, header
 from flakestorm.core.canon import parse, spell
-from flakestorm.tape.growing import LONG, Growing
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import is_secret_header
 from flakestorm.tape.tokens import RPC, Token, Tokens
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.growing import LONG, Growing
 
 __all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints", "says_something"]
 
