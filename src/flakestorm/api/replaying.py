@@ -123,6 +123,9 @@ def of_the_world(exchange: Exchange) -> Iterator[Exchange]:
     """What the world was asked and said, as often as it was asked; nothing where a fault answered. A player stands
     further in than the faults, so those of the recording can be played over it again."""
     by_a_fault = exchange.faults and exchange.world is None
+    if exchange.sent == 1 and not exchange.faults and exchange.world is None and exchange.world_body is None:
+        yield exchange  # as most are; one that is made anew holds the whole body
+        return
     body = exchange.body if exchange.world_body is None else exchange.world_body
     said = replace(exchange, body=body, world_body=None, reply=exchange.world or exchange.reply, world=None, faults=())
     for _ in range(exchange.sent or (0 if by_a_fault else 1)):

@@ -16,6 +16,7 @@ from flakestorm.core.call import Call, Headers, header, without_headers
 from flakestorm.core.conversation import Turn
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.naming import SHORTEST
 from flakestorm.tape.redact import Redactor
 from flakestorm.wire.encoding import decode_body
 
@@ -41,9 +42,14 @@ class _Seen:
     def __init__(self, raw: bytes, kept: int, spans: list[Span], version: int) -> None:
         self.raw, self.kept, self.spans, self.version = raw, kept, spans, version
 
-    def ends_of(self, body: bytes) -> tuple[int, int]:
-        """How much of a later body, at its begin and at its end, is as it was in this one."""
-        known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
+    def ends_of(self, body: bytes, known: int = 0) -> tuple[int, int]:
+        """How much of a later body, at its begin and at its end, is as it was in this one.
+
+        Args:
+            known: how much at its begin is known to be.
+        """
+        if known < self.kept and body.startswith(memoryview(self.raw)[: self.kept]):
+            known = self.kept
         prefix = common_prefix(self.raw, body, known)
         return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
 
@@ -127,6 +133,34 @@ class Cleaner:
             and redactor.headers(exchange.headers) == exchange.headers
             and redactor.headers(reply.headers) == reply.headers
         )
+
+    def plain(self, call: Call, before: bytes, same: int, values: list[str]) -> bool:
+        """Whether there is plainly no secret in a live call, of which all but the body and some values is as it was in
+        the call before it, and nothing was learned since.
+
+        Args:
+            before: the body of that call.
+            same: how many bytes of it this one's is known to begin with.
+            values: the new ones of header fields.
+        """
+        redactor, body = self._redactor, call.body
+        if redactor.patterns.entries or body[:1] not in _PLAIN:
+            return False
+        new, place, suffix = body, "", 0
+        if len(body) >= _SMALL:
+            place = f"{call.lane} {call.url}"
+            seen = self._seen.get(place)
+            if seen is None or seen.version != redactor.version or seen.spans:
+                return False
+            prefix, suffix = seen.ends_of(body, same if seen.raw is before else 0)
+            start, end = _around(body, prefix, suffix, redactor.longest)
+            new = body[start:end]
+        more = [value.encode("utf-8", "surrogatepass") for value in values if len(value) >= SHORTEST]
+        if not redactor.silent(b"\n".join((new, *more)) if more else new):
+            return False
+        if place:
+            self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
+        return True
 
     def request(self, call: Call) -> tuple[str, Headers, bytes]:
         """Address, header fields and body of a live call, without secrets."""

@@ -29,7 +29,7 @@ from flakestorm.tape.tokens import RPC, Token, Tokens
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.growing import LONG, Growing
 
-__all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints", "says_something"]
+__all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints", "is_silent", "says_something"]
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
@@ -303,7 +303,7 @@ def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
     """The fields that say what is asked, sorted: behaviour stays; credentials, dates, versions, lengths do not."""
     kept: list[tuple[str, str]] = []
     for name, value in headers:
-        if _is_silent(name):
+        if is_silent(name):
             continue
         low = name.lower()
         if low in ("content-type", "accept"):
@@ -313,7 +313,8 @@ def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _is_silent(name: str) -> bool:
+def is_silent(name: str) -> bool:
+    """Whether a header field of this name says nothing about what is asked."""
     low = name.lower()
     return low in _SILENT or _SILENT_PARTS.search(low) is not None or is_secret_header(name)
 

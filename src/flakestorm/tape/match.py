@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from flakestorm.core.site import Site
+from flakestorm.core.call import Call
 from flakestorm.tape.difference import differences
 from flakestorm.tape.fingerprint import Asked, Request, Requests
+from flakestorm.tape.foreseen import Entry, Foreseen, Seen
 from flakestorm.tape.lanes import Lanes
 from flakestorm.tape.likeness import alike
-from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.model import Exchange
 from flakestorm.tape.tokens import Span, Token, Tokens, scan_reply
 
 __all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Names", "Outcome"]
@@ -34,21 +35,6 @@ Outcome = Literal["exact", "renamed", "tolerated", "reordered", "diverged", "ext
 _PLACEHOLDER = re.compile(rb"(\[secret:[0-9a-f]{8}\])")
 _MANY_HIDDEN = 100  # placeholders in one text
 _TRIES = 1000  # of entries with the same fingerprint, whose tokens may still disagree
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A recorded exchange that waits for its request."""
-
-    n: int
-    site: Site
-    lane: str
-    t_ms: float
-    end_ms: float
-    asked: Asked
-    reply: Recorded
-    used: bool = False
-    blamed: bool = False
 
 
 class Match(NamedTuple):
@@ -98,13 +84,25 @@ class Matcher:
             self._renamed.setdefault(entry.asked.renamed, _Row()).add(entry)
             self._hard.setdefault(entry.asked.hard, _Row()).add(entry)
         self._names = Names()
+        self._foreseen = Foreseen(self.entries)
 
-    def match(self, request: Request, lane: str) -> Match:
-        """What answers this request, which from now on is answered."""
+    def match(self, request: Request, lane: str, call: Call | None = None, version: int = 0) -> Match:
+        """What answers this request, which from now on is answered.
+
+        Args:
+            lane: of the replay.
+            call: what the request was told of, to foresee the next one; it need not be given.
+            version: of what is secret, when it was told.
+        """
         asked = self._requests.read(request)
         found = self._find(self._exact.get(asked.canonical), asked, lane)
         if found is None and self.mode != "strict":
             found = self._find(self._renamed.get(asked.renamed), asked, lane)
+        if call is not None:
+            if found is not None and found[0].asked.canonical == asked.canonical:
+                self._foreseen.was(call, found[0], version)
+            else:
+                self._foreseen.forget(lane)
         if found is not None:
             entry, pairs, rpc = found
             renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
@@ -115,6 +113,24 @@ class Matcher:
             told = (f"score {score:.2f}", *self._told(entry.asked, asked))
             return self._serve(entry, lane, "tolerated", told, _rpc(entry.asked, asked))
         return self._refuse(asked)
+
+    def seen(self, call: Call, version: int) -> Seen | None:
+        """The call, if it is known by its bytes which recorded request it is, unless there is a secret in it."""
+        return self._foreseen.seen(call, version)
+
+    def match_seen(self, call: Call, seen: Seen, version: int) -> Match | None:
+        """As `match`, for a call that was seen and holds no secret; None where nothing is left that answers it."""
+        asked = seen.entry.asked
+        found = self._find(self._exact.get(asked.canonical), asked, call.lane)
+        if found is None:
+            return None
+        entry, pairs, rpc = found
+        if entry is seen.entry:
+            self._foreseen.was(call, entry, version, verbatim=True)
+        else:
+            self._foreseen.forget(call.lane)
+        renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
+        return self._serve(entry, call.lane, "exact", renamed, rpc)
 
     def heard(self, text: str) -> list[tuple[int, int, str]]:
         """A recorded reply is to be served: what it brings stands for itself from now on.
@@ -150,9 +166,7 @@ class Matcher:
         return [entry for entry in self.entries if not entry.used and not entry.blamed]
 
     def _entry(self, exchange: Exchange) -> Entry:
-        asked = self._requests.read(Request.of(exchange))
-        end_ms = exchange.t_ms + exchange.duration_ms
-        return Entry(exchange.n, exchange.site, exchange.lane, exchange.t_ms, end_ms, asked, exchange.reply)
+        return Entry.of(exchange, self._requests.read(Request.of(exchange)))
 
     def _find(self, row: _Row | None, asked: Asked, lane: str) -> tuple[Entry, dict[str, str], dict[str, str]] | None:
         if row is None:

@@ -137,11 +137,18 @@ class Player:
 
     def _match(self, call: Call) -> Match:
         telling, matcher = self._telling, self._matcher
-        match = matcher.match(request := telling.told(call), call.lane)
+        version = telling.version
+        seen = matcher.seen(call, version)
+        if seen is not None and telling.plain(call, seen):
+            found = matcher.match_seen(call, seen, version)
+            if found is not None:
+                return found
+        request = telling.told(call)
+        match = matcher.match(request, call.lane, call, telling.version)
         if match.outcome != "diverged" or match.entry is None:
             return match
         learned = telling.recognised(matcher.hidden(match.entry, request))
-        return matcher.match(telling.told(call), call.lane) if learned else match
+        return matcher.match(telling.told(call), call.lane, call, telling.version) if learned else match
 
     def _beyond(self, call: Call, played: Played) -> Flow | Call:
         """A call from the fork on."""

@@ -17,6 +17,7 @@ from flakestorm.core.call import Call, Headers, header
 from flakestorm.core.conversation import Conversation
 from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
+from flakestorm.tape.foreseen import Seen
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.naming import is_secret_header
 from flakestorm.tape.redact import REDACTED, SECRET, Redactor, url
@@ -43,6 +44,15 @@ class Telling:
         if self._live is None:
             return Request(call.kind, call.name, call.method, url(call.url), _blank(call.headers), call.body)
         return Request(call.kind, call.name, call.method, *self._live.request(call))
+
+    @property
+    def version(self) -> int:
+        """Grows when a secret is learned: what was told before might be told otherwise."""
+        return 0 if self._redactor is None else self._redactor.version
+
+    def plain(self, call: Call, seen: Seen) -> bool:
+        """Whether a call that was foreseen would be told as it is, its head as that of the call before."""
+        return self._live is None or self._live.plain(call, seen.before, seen.same, seen.values)
 
     def taped(self, exchange: Exchange) -> Exchange:
         """A recorded exchange without what only this process knows to be secret."""
