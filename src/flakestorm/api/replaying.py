@@ -167,12 +167,12 @@ def replay(
     given = () if loaded.input is None else (loaded.input,)
     named = tuple((tools or {}).items())
     if not inspect.iscoroutinefunction(fn):
-        with _judged(loaded, player, named) as done:
+        with _judged(loaded, player, named, live=allow_live) as done:
             value = fn(*given)
             if not inspect.isawaitable(value):
                 return done(value)
-        return _run(_awaited(lambda: value, loaded, player, named))
-    return _run(_awaited(lambda: fn(*given), loaded, player, named))
+        return _run(_awaited(lambda: value, loaded, player, named, live=allow_live))
+    return _run(_awaited(lambda: fn(*given), loaded, player, named, live=allow_live))
 
 
 def _run(work: Any) -> Any:
@@ -183,18 +183,28 @@ def _run(work: Any) -> Any:
     return work
 
 
-async def _awaited(work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Any:
-    with _judged(loaded, player, tools) as done:
+async def _awaited(
+    work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]], *, live: bool
+) -> Any:
+    with _judged(loaded, player, tools, live=live) as done:
         return done(await work())
 
 
 @contextmanager
-def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Iterator[Callable[[Any], Any]]:
-    """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is."""
+def _judged(
+    loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]], *, live: bool
+) -> Iterator[Callable[[Any], Any]]:
+    """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is.
+
+    The player compares every call. What the tape says was searched for secrets when it was loaded; what the world says
+    is searched by a recorder, and nothing else asks for one.
+    """
     from flakestorm.boundary import inprocess
 
     clock = Clock(time.perf_counter, skips=False)
-    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
+    recorder = None
+    if live:
+        recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
     drawing = drawing_for(player, loaded.tape)
     values: list[Any] = []
 
@@ -214,7 +224,8 @@ def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) ->
             raise TapeMismatch(player.problems) from error
         raise
     finally:
-        recorder.close()
+        if recorder is not None:
+            recorder.close()
     if not values:  # it is to be awaited yet
         return
     problems = [*player.problems, *player.missing(), *_output(loaded, values[0])]

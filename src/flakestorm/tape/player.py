@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from flakestorm.core.call import Call, Reply, Tap
-from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
 from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape.match import Entry, Match, Matcher
@@ -230,9 +230,11 @@ class _Under(Tap):
 
 def _answer(reply: Reply | CallFailed) -> Flow:
     """A flow that ends with this, without going further in."""
-    if isinstance(reply, CallFailed):
-        raise reply
-    return reply
+    return Answered(reply) if isinstance(reply, Reply) else _failing(reply)
+
+
+def _failing(failure: CallFailed) -> Flow:
+    raise failure
     yield
 
 
