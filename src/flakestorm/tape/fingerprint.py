@@ -174,7 +174,7 @@ class Requests:
         self._parts: dict[tuple[str, bytes], Part] = {}
         self._lists: deque[tuple[str, bytes, Group]] = deque(maxlen=_LISTS)
         self._fields: dict[tuple[str, str], tuple[str, list[Token]]] = {}
-        self._growing: deque[tuple[Growing, Group]] = deque(maxlen=_LISTS)
+        self._growing: deque[tuple[Growing, int, tuple[tuple[str, Group], ...]]] = deque(maxlen=_LISTS)
         self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
 
     def read(self, request: Request) -> Asked:
@@ -221,26 +221,33 @@ class Requests:
         rpc = "jsonrpc" in members
         found = tuple([self._member(name, members[name], rpc) for name in sorted(members)])
         if len(body) >= LONG:
-            groups = dict(found)
-            lists = {name: raw for name, raw in members.items() if f"{name}[]" in groups}
+            names = sorted(members)
+            lists = {name: members[name] for name, (kind, _) in zip(names, found, strict=True) if kind != name}
             if (growing := Growing.of(body, members, lists)) is not None:
-                self._growing.appendleft((growing, groups[f"{growing.name}[]"]))
+                self._growing.appendleft((growing, names.index(growing.name), found))
         return found
 
     def _grown(self, body: bytes) -> tuple[tuple[str, Group], ...] | None:
         """What a body says that goes on from an earlier one, of which no item is read again; None if it does not."""
-        for at, (growing, group) in enumerate(self._growing):
-            if (members := growing.rest_of(body)) is None:
-                continue
-            name, added = growing.name, bytes(members[growing.name])
+        for at, (growing, where, found) in enumerate(self._growing):
+            name, group = growing.name, found[where][1]
+            members: dict[str, msgspec.Raw] | None = None
+            if (added := growing.added_in(body)) is None:
+                if (members := growing.rest_of(body)) is None:
+                    continue
+                added = bytes(members[name])
             if new := self._items(name, added):
-                group = Group.of(new, group)
-            group = self._kept(name, group)
+                group = self._kept(name, Group.of(new, group))
+            grown = f"{name}[]", group
+            if members is None:
+                found = (*found[:where], grown, *found[where + 1 :])
+            else:
+                rpc, names = "jsonrpc" in members, sorted(members)
+                found = tuple([grown if each == name else self._member(each, members[each], rpc) for each in names])
+                where = names.index(name)
             del self._growing[at]
-            self._growing.appendleft((growing.to(body, added), group))
-            rpc = "jsonrpc" in members
-            lists = {name: (f"{name}[]", group)}
-            return tuple([lists.get(each) or self._member(each, members[each], rpc) for each in sorted(members)])
+            self._growing.appendleft((growing.to(body, added), where, found))
+            return found
         return None
 
     def _kept(self, name: str, group: Group) -> Group:

@@ -20,6 +20,7 @@ LONG = 4096
 
 _PLACES = 16  # a body is kept of each
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Growing:
@@ -31,10 +32,11 @@ class Growing:
         begin, end: where in it the first item begins and the last one ends.
     """
 
-    __slots__ = ("_quoted", "begin", "body", "end", "name")
+    __slots__ = ("_quoted", "begin", "body", "end", "name", "tail")
 
     def __init__(self, name: str, body: bytes, begin: int, end: int) -> None:
         self.name, self.body, self.begin, self.end = name, body, begin, end
+        self.tail = body[end:]
         self._quoted = b'"%b"' % name.encode("utf-8", "surrogatepass")
 
     @classmethod
@@ -53,6 +55,20 @@ class Growing:
         if not _stands(name, body, begin, size - 2):
             return None
         return cls(name, body, begin, begin + len(raw[1:-1].rstrip()))
+
+    def added_in(self, body: bytes) -> bytes | None:
+        """The list of what is added in a body that is this one but for that, as most are; None if it is not."""
+        end, tail = self.end, self.tail
+        upto = len(body) - len(tail)
+        if upto < end or not body.endswith(tail) or not body.startswith(memoryview(self.body)[:end]):
+            return None
+        if body[end : end + 1] != b",":
+            return None if body[end:upto].strip() else b"[]"
+        added = b"[[%b]]" % body[end + 1 : upto]  # as deep as in the body
+        try:
+            return added[1:-1] if len(_items.decode(added)) == 1 and added[2:-2].strip() else None
+        except (ValueError, RecursionError):
+            return None
 
     def rest_of(self, body: bytes) -> dict[str, msgspec.Raw] | None:
         """The members of a body that goes on from this one, of the list only what is added; None if it does not."""
@@ -82,7 +98,7 @@ class Growing:
         """The later body, for one later still.
 
         Args:
-            added: the list of what is added, as `rest_of` found it.
+            added: the list of what is added, as `added_in` or `rest_of` found it.
         """
         items = added[1:-1].strip()
         end = body.index(items, self.end) + len(items) if items else self.end
@@ -99,30 +115,37 @@ class Sketches:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Growing | bytes] = {}
+        self._last: dict[tuple[str, str], tuple[bytes, Growing | None, Sketch | None]] = {}
 
     def of(self, lane: str, url: str, body: bytes) -> bytes:
         """The body, or a `Sketch` of it."""
         if len(body) < LONG:
             return body
         place = lane, url
-        last = self._last.get(place)
-        if type(last) is Growing and (members := last.rest_of(body)) is not None:
-            name = last.name
-            try:
-                outline = outlined(members) | {name: [...]}
-            except ValueError:  # a number without end
-                return body
-            self._last[place] = last.to(body, bytes(members[name]))
-            return Sketch.of(outline)
-        if len(self._last) >= _PLACES and last is None:
-            self._last.clear()
-        begins = last.body if type(last) is Growing else last
-        if begins is None or not body.startswith(memoryview(begins)[: LONG // 2]):
-            self._last[place] = body  # nothing says yet that it will go on
+        begins, growing, sketch = self._last.get(place, (None, None, None))
+        if growing is not None and sketch is not None and (added := growing.added_in(body)) is not None:
+            self._last[place] = body, growing.to(body, added), sketch
+            return sketch
+        if growing is not None and (members := growing.rest_of(body)) is not None:
+            sketch = _sketch(growing.name, members)
+            self._last[place] = body, growing.to(body, bytes(members[growing.name])), sketch
+            return body if sketch is None else sketch
+        if begins is None:
+            if len(self._last) >= _PLACES:
+                self._last.clear()
+            self._last[place] = body, None, None  # nothing says yet that it will go on
+        elif body.startswith(memoryview(begins)[: LONG // 2]):
+            self._last[place] = body, _growing(body), None
         else:
-            self._last[place] = _growing(body) or body
+            self._last[place] = body, None, None
         return body
+
+
+def _sketch(name: str, members: Mapping[str, msgspec.Raw]) -> Sketch | None:
+    try:
+        return Sketch.of(outlined(members) | {name: [...]})
+    except ValueError:  # a number that the other reader does not take
+        return None
 
 
 def _growing(body: bytes) -> Growing | None:
