@@ -42,14 +42,9 @@ class _Seen:
     def __init__(self, raw: bytes, kept: int, spans: list[Span], version: int) -> None:
         self.raw, self.kept, self.spans, self.version = raw, kept, spans, version
 
-    def ends_of(self, body: bytes, known: int = 0) -> tuple[int, int]:
-        """How much of a later body, at its begin and at its end, is as it was in this one.
-
-        Args:
-            known: how much at its begin is known to be.
-        """
-        if known < self.kept and body.startswith(memoryview(self.raw)[: self.kept]):
-            known = self.kept
+    def ends_of(self, body: bytes) -> tuple[int, int]:
+        """How much of a later body, at its begin and at its end, is as it was in this one."""
+        known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
         prefix = common_prefix(self.raw, body, known)
         return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
 
@@ -146,20 +141,19 @@ class Cleaner:
         redactor, body = self._redactor, call.body
         if redactor.patterns.entries or body[:1] not in _PLAIN:
             return False
-        new, place, suffix = body, "", 0
+        new, place = body, ""
         if len(body) >= _SMALL:
             place = f"{call.lane} {call.url}"
             seen = self._seen.get(place)
-            if seen is None or seen.version != redactor.version or seen.spans:
+            if seen is None or seen.version != redactor.version or seen.spans or seen.raw is not before:
                 return False
-            prefix, suffix = seen.ends_of(body, same if seen.raw is before else 0)
-            start, end = _around(body, prefix, suffix, redactor.longest)
-            new = body[start:end]
+            start, _ = _around(body, same, 0, redactor.longest)
+            new = body[start:]
         more = [value.encode("utf-8", "surrogatepass") for value in values if len(value) >= SHORTEST]
         if not redactor.silent(b"\n".join((new, *more)) if more else new):
             return False
         if place:
-            self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
+            self._seen[place] = _Seen(body, same, [], redactor.version)
         return True
 
     def request(self, call: Call) -> tuple[str, Headers, bytes]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -22,9 +21,10 @@ from flakestorm.tape.foreseen import Entry, Foreseen, Seen
 from flakestorm.tape.lanes import Lanes
 from flakestorm.tape.likeness import alike
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.tokens import Span, Token, Tokens, scan_reply
+from flakestorm.tape.names import Names
+from flakestorm.tape.tokens import Span, Token, Tokens
 
-__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Names", "Outcome"]
+__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Outcome"]
 
 Mode = Literal["renamed", "strict", "scored"]
 MODES: tuple[Mode, ...] = ("renamed", "strict", "scored")
@@ -138,12 +138,11 @@ class Matcher:
         Returns:
             Begin, end and replacement of each token that stands for another one in this run.
         """
-        changes: list[tuple[int, int, str]] = []
-        for begin, end, token in scan_reply(text):
-            name = self._names.of(token)
-            if name != token:
-                changes.append((begin, end, name))
-        return changes
+        return self._names.heard(text)
+
+    def heard_as_recorded(self, chunks: Sequence[bytes]) -> bool:
+        """As `heard`, of a body in pieces; whether there is nothing to be replaced, which is often known unseen."""
+        return self._names.heard_later(chunks)
 
     def hidden(self, entry: Entry, request: Request) -> Iterator[tuple[bytes, bytes]]:
         """What stands in a request where the entry nearest to it has a placeholder: (placeholder, text) pairs."""
@@ -172,6 +171,8 @@ class Matcher:
         if row is None:
             return None
         for entry in islice(row.waiting(self.lanes.bound(lane), self.lanes.taken), _TRIES):
+            if entry.asked is asked and self._names.asked_later(asked):
+                return entry, {}, {}
             pairs = self._names.fit(entry.asked, asked)
             if pairs is not None:
                 self._names.learn(pairs)
@@ -249,71 +250,6 @@ class _Row:
 def _drop(row: deque[Entry]) -> None:
     while row and row[0].used:
         row.popleft()
-
-
-@dataclass(slots=True)
-class Names:
-    """What stands for what: recorded tokens and those of the replay, one for one."""
-
-    _new: dict[str, str] = field(default_factory=dict)
-    _old: dict[str, str] = field(default_factory=dict)
-    _settled: set[int] = field(default_factory=set)
-
-    def of(self, token: str) -> str:
-        """What a recorded token is called in the replay; one that nobody has named is itself, for good."""
-        name = self._new.get(token)
-        if name is None:
-            name = self._new[token] = token
-            self._old.setdefault(token, token)
-        return name
-
-    def fit(self, old: Asked, new: Asked) -> dict[str, str] | None:
-        """The pairs by which one request is the other; None if they contradict what is known."""
-        before: list[Token] = list(old.head)
-        now: list[Token] = list(new.head)
-        same: list[int] = []
-        for (_, group), (_, other) in zip(old.parts, new.parts, strict=True):
-            if group is other and (not group.tokens or id(group) in self._settled):
-                continue
-            if group is other:
-                same.append(id(group))
-            for one, two in zip(group, other, strict=True):
-                if one is two and (not one.tokens or id(one) in self._settled):
-                    continue
-                before += one.tokens
-                now += two.tokens
-                if one is two:
-                    same.append(id(one))
-        pairs = self.agree(before, now)
-        if pairs is not None:
-            self._settled.update(same)
-        return pairs
-
-    def agree(self, before: list[Token], now: list[Token]) -> dict[str, str] | None:
-        """The pairs by which one row of tokens is the other; None if they contradict what is known, or one another."""
-        if len(before) != len(now):
-            return None
-        pairs: dict[str, str] = {}
-        back: dict[str, str] = {}
-        for one, two in zip(before, now, strict=True):
-            if one.kind != two.kind:
-                return None
-            if one.kind == "rpc" or (one.is_time and (one.text == two.text or (one.now and two.now))):
-                continue
-            name = self._new.get(one.text) or pairs.get(one.text)
-            if name is None:
-                if (self._old.get(two.text) or back.get(two.text) or one.text) != one.text:
-                    return None
-                pairs[one.text] = two.text
-                back[two.text] = one.text
-            elif name != two.text:
-                return None
-        return pairs
-
-    def learn(self, pairs: Mapping[str, str]) -> None:
-        """From now on, these stand for one another."""
-        self._new.update(pairs)
-        self._old.update((new, old) for old, new in pairs.items())
 
 
 def _uncovered(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:

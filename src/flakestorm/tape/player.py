@@ -202,8 +202,10 @@ class Player:
             self.recall(heard_ms)
         if entry is None or not entry.reply.status:
             return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
-        reply = served(self._telling.heard(entry.reply), self._matcher.heard, match.rpc)
-        self._matcher.lanes.begin()
+        matcher, recorded = self._matcher, self._telling.heard(entry.reply)
+        as_it_is = not match.rpc and matcher.heard_as_recorded(recorded.chunks)
+        reply = served(recorded, None if as_it_is else matcher.heard, match.rpc)
+        matcher.lanes.begin()
         return reply.pipe(_Under(self._matcher, self._lock))
 
 

@@ -22,12 +22,12 @@ Renames = Callable[[str], list[tuple[int, int, str]]]
 _HOW = re.compile(r"CallFailed: (timeout|reset|refused)(?:: )?(.*)", re.DOTALL)
 
 
-def served(recorded: Recorded, renames: Renames, rpc: Mapping[str, str] | None = None) -> Reply:
+def served(recorded: Recorded, renames: Renames | None, rpc: Mapping[str, str] | None = None) -> Reply:
     """The reply as it is to be given.
 
     Args:
         recorded: what the tape says.
-        renames: tokens that stand for others in this run.
+        renames: tokens that stand for others in this run; None where there are none.
         rpc: recorded numbers of JSON-RPC messages and those that stand for them.
 
     Raises:
@@ -38,7 +38,8 @@ def served(recorded: Recorded, renames: Renames, rpc: Mapping[str, str] | None =
     chunks = recorded.chunks
     if rpc:
         chunks = _numbered(chunks, rpc)
-    chunks = _renamed(chunks, renames)
+    if renames is not None:
+        chunks = _renamed(chunks, renames)
     headers = recorded.headers
     if chunks is not recorded.chunks:
         headers = _with_length(headers, len(b"".join(recorded.chunks)), len(b"".join(chunks)))
