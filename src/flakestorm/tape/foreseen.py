@@ -25,7 +25,7 @@ from flakestorm.tape.texts import Text
 __all__ = ["Entry", "Foreseen", "Seen"]
 
 _LANES = 64  # of which the last call is kept
-_LARGE = 64 << 10  # bytes of a body that is kept though it repeats no other
+_LARGE = 64 << 10  # bytes that are kept of a body, besides what it repeats
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +33,10 @@ class Entry:
     """A recorded exchange that waits for its request.
 
     Args:
-        url, body: of the request, as the tape has them; None for a body that would take much memory.
+        url: of the request, as the tape has it.
+        text: its body, where the tape keeps that as what others repeat, or as what repeats others.
+        repeats, rest: how many bytes of what that is made from it begins with, and those after them; None where there
+            are too many.
         then: the next one of its lane, where it goes to the same address with the same header fields.
     """
 
@@ -45,7 +48,9 @@ class Entry:
     asked: Asked
     reply: Recorded
     url: str = ""
-    body: Text | bytes | None = None
+    text: Text | None = None
+    repeats: int = 0
+    rest: bytes | None = None
     then: Entry | None = field(default=None, repr=False)
     used: bool = False
     blamed: bool = False
@@ -53,13 +58,17 @@ class Entry:
     @classmethod
     def of(cls, exchange: Exchange, asked: Asked) -> Entry:
         """The entry of an exchange whose request was read."""
-        body = kept(exchange)
-        if len(body) > _LARGE and (isinstance(body, bytes) or body.base is None):
-            body = None
-        end_ms = exchange.t_ms + exchange.duration_ms
-        return cls(
-            exchange.n, exchange.site, exchange.lane, exchange.t_ms, end_ms, asked, exchange.reply, exchange.url, body
-        )
+        body, repeats, text = exchange.body, 0, kept(exchange)
+        if isinstance(text, bytes):
+            text = None
+        elif text.base is not None:
+            repeats = text.repeats
+        rest = body[repeats:] if len(body) - repeats <= _LARGE else None
+        if rest is None and repeats == 0:
+            text = None
+        at = exchange.t_ms, exchange.t_ms + exchange.duration_ms
+        place = exchange.n, exchange.site, exchange.lane
+        return cls(*place, *at, asked, exchange.reply, exchange.url, text, repeats, rest)
 
 
 class Seen(NamedTuple):
@@ -108,24 +117,22 @@ class Foreseen:
         before, told, known, verbatim = last
         entry = told.then
         if (
-            entry is None or known != version or entry.body is None
+            entry is None or known != version or (rest := entry.rest) is None
             or call.url != before.url or call.method != before.method
             or call.kind != before.kind or call.name != before.name
         ):  # fmt: skip
             return None
+        body, same = call.body, entry.repeats
+        if not same:
+            if body != rest:
+                return None
+        elif not (
+            verbatim and len(body) == same + len(rest) and entry.text is not None and entry.text.base is told.text
+            and body.endswith(rest) and _begins(call, before.body, same)
+        ):  # fmt: skip
+            return None
         values = _new_values(call.headers, before.headers)
-        if values is None:
-            return None
-        body, recorded = call.body, entry.body
-        if type(recorded) is bytes:
-            return Seen(entry, before.body, 0, values) if body == recorded else None
-        base = recorded.base
-        if base is None:
-            return Seen(entry, before.body, 0, values) if body == recorded.data() else None
-        if not verbatim or base is not told.body:
-            return None
-        same = recorded.same(body, before.body)
-        return None if same < 0 else Seen(entry, before.body, same, values)
+        return None if values is None else Seen(entry, before.body, same, values)
 
     def was(self, call: Call, entry: Entry, version: int, *, verbatim: bool = False) -> None:
         """The call asks what the entry says, in its words or in words to the same effect.
@@ -136,14 +143,24 @@ class Foreseen:
         """
         if call.lane not in self._last and len(self._last) >= _LANES:
             self._last.clear()
-        recorded = entry.body
-        if not verbatim and recorded is not None and len(recorded) == len(call.body):
-            verbatim = (recorded if type(recorded) is bytes else recorded.data()) == call.body
+        text = entry.text
+        if not verbatim and text is not None and text.length == len(call.body):
+            verbatim = text.data() == call.body
         self._last[call.lane] = call, entry, version, verbatim
 
     def forget(self, lane: str) -> None:
         """The last call of this lane was another one."""
         self._last.pop(lane, None)
+
+
+def _begins(call: Call, before: bytes, same: int) -> bool:
+    """Whether a call's body begins with so much of an earlier one."""
+    body, at = call.body, 0
+    if call.repeats is not None:
+        repeats, of, known = call.repeats
+        if repeats is body and of is before:
+            at = min(known, same)
+    return body.startswith(memoryview(before)[at:same], at)
 
 
 def _same_head(one: Asked, other: Asked) -> bool:

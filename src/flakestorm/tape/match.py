@@ -121,7 +121,11 @@ class Matcher:
     def match_seen(self, call: Call, seen: Seen, version: int) -> Match | None:
         """As `match`, for a call that was seen and holds no secret; None where nothing is left that answers it."""
         asked = seen.entry.asked
-        found = self._find(self._exact.get(asked.canonical), asked, call.lane)
+        row = self._exact[asked.canonical]
+        if row.first(self.lanes.bound(call.lane)) is seen.entry and self._names.asked_later(asked):
+            self._foreseen.was(call, seen.entry, version, verbatim=True)
+            return self._serve(seen.entry, call.lane, "exact", (), None)
+        found = self._find(row, asked, call.lane)
         if found is None:
             return None
         entry, pairs, rpc = found
@@ -180,7 +184,7 @@ class Matcher:
         return None
 
     def _serve(
-        self, entry: Entry, lane: str, outcome: Outcome, details: tuple[str, ...], rpc: Mapping[str, str]
+        self, entry: Entry, lane: str, outcome: Outcome, details: tuple[str, ...], rpc: Mapping[str, str] | None
     ) -> Match:
         entry.used = True
         if self.lanes.served(lane, entry):
@@ -234,6 +238,14 @@ class _Row:
         self.all.append(entry)
         self._lanes.setdefault(entry.lane, deque()).append(entry)
         self._fresh.append(entry)
+
+    def first(self, lane: str | None) -> Entry | None:
+        """The next one of this lane without a request, if there is one."""
+        own = self._lanes.get(lane) if lane is not None else None
+        if own is None:
+            return None
+        _drop(own)
+        return own[0] if own else None
 
     def waiting(self, lane: str | None, taken: set[str]) -> Iterator[Entry]:
         """Those without a request: of this lane first, then of lanes that nobody stands for, then of any. What was used

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
+from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape.match import Entry, Match, Matcher
@@ -29,8 +29,7 @@ MISMATCH = "tape_mismatch"
 _PROBLEMS = ("reordered", "diverged", "extra")
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Record, frozen=True):
     """One request of a replay.
 
     Args:

@@ -71,7 +71,12 @@ class Telling:
     def heard(self, reply: Recorded) -> Recorded:
         """A recorded reply with the secrets that are known here; the very object where there is none in it."""
         redactor = self._redactor
-        if redactor is None or not any(_MARK in chunk for chunk in reply.chunks):
+        if redactor is None:
+            return reply
+        for chunk in reply.chunks:
+            if _MARK in chunk:
+                break
+        else:
             return reply
         chunks = [redactor.real(chunk) if _MARK in chunk else chunk for chunk in reply.chunks]
         if chunks == reply.chunks:

@@ -75,31 +75,11 @@ class Text:
         self._cache.keep(self)
         return made
 
-    def __len__(self) -> int:
-        return self.length
-
-    def same(self, data: bytes, base: bytes) -> int:
-        """How many bytes these are known to have in common with the base, at the begin, if they are this text; -1 if
-        they are not. Nothing is put together for that.
-
-        Args:
-            base: the bytes of what it is made from.
-        """
-        if len(data) != self.length:
-            return -1
-        at = first = 0
-        view = memoryview(base)
-        for part in self._parts:
-            if isinstance(part, bytes):
-                said: bytes | memoryview = part
-            else:
-                said = (view if len(part) == 2 else memoryview(part[2].data()))[part[0] : part[1]]
-                if not at and len(part) == 2 and not part[0]:
-                    first = part[1]
-            if not data.startswith(said, at):
-                return -1
-            at += len(said)
-        return first
+    @property
+    def repeats(self) -> int:
+        """How many bytes of what it is made from it begins with."""
+        first = self._parts[0] if self._parts else b""
+        return first[1] if not isinstance(first, bytes) and len(first) == 2 and not first[0] else 0
 
     def forget(self) -> None:
         """Make it again when it is asked for the next time."""

@@ -117,19 +117,19 @@ class Sketches:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[bytes, Growing | None, Sketch | None]] = {}
 
-    def of(self, lane: str, url: str, body: bytes) -> bytes:
-        """The body, or a `Sketch` of it."""
+    def of(self, lane: str, url: str, body: bytes) -> tuple[bytes, tuple[bytes, bytes, int] | None]:
+        """The body, or a `Sketch` of it; and, if that is known, what it repeats of another, as in `Call.repeats`."""
         if len(body) < LONG:
-            return body
+            return body, None
         place = lane, url
         begins, growing, sketch = self._last.get(place, (None, None, None))
         if growing is not None and sketch is not None and (added := growing.added_in(body)) is not None:
             self._last[place] = body, growing.to(body, added), sketch
-            return sketch
+            return sketch, (body, growing.body, growing.end)
         if growing is not None and (members := growing.rest_of(body)) is not None:
             sketch = _sketch(growing.name, members)
             self._last[place] = body, growing.to(body, bytes(members[growing.name])), sketch
-            return body if sketch is None else sketch
+            return body if sketch is None else sketch, (body, growing.body, growing.end)
         if begins is None:
             if len(self._last) >= _PLACES:
                 self._last.clear()
@@ -138,7 +138,7 @@ class Sketches:
             self._last[place] = body, _growing(body), None
         else:
             self._last[place] = body, None, None
-        return body
+        return body, None
 
 
 def _sketch(name: str, members: Mapping[str, msgspec.Raw]) -> Sketch | None:

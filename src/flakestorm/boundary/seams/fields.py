@@ -73,7 +73,10 @@ class Fields:
 
 def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """The inverse of `text_headers`; what Latin-1 cannot say is sent as UTF-8."""
-    return [(_raw(name), _raw(value)) for name, value in headers]
+    try:
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    except UnicodeEncodeError:
+        return [(_raw(name), _raw(value)) for name, value in headers]
 
 
 def _raw(text: str) -> bytes:
