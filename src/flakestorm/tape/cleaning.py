@@ -147,8 +147,7 @@ class Cleaner:
             seen = self._seen.get(place)
             if seen is None or seen.version != redactor.version or seen.spans or seen.raw is not before:
                 return False
-            start, _ = _around(body, same, 0, redactor.longest)
-            new = body[start:]
+            new = body[_before(body, same, max(_MARGIN, redactor.longest)) :]
         more = [value.encode("utf-8", "surrogatepass") for value in values if len(value) >= SHORTEST]
         if not redactor.silent(b"\n".join((new, *more)) if more else new):
             return False
@@ -252,10 +251,17 @@ def redacted(turn: Turn, redactor: Redactor) -> Turn:
 def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, int]:
     """The part of a body that is to be searched when so much at its ends is known."""
     margin = max(_MARGIN, longest)
-    start, end = max(0, prefix - margin), min(len(body), len(body) - suffix + margin)
-    start = max(0, max(body.rfind(b'"', 0, start), body.rfind(b" ", 0, start)) - _NAME)
-    quote = body.find(b'"', end)
-    return start, len(body) if quote < 0 else quote + 1
+    quote = body.find(b'"', min(len(body), len(body) - suffix + margin))
+    return _before(body, prefix, margin), len(body) if quote < 0 else quote + 1
+
+
+def _before(body: bytes, prefix: int, margin: int) -> int:
+    """From where a body is to be searched when so much at its begin is known."""
+    if prefix <= margin:
+        return 0
+    start = prefix - margin
+    start = max(body.rfind(b'"', 0, start), body.rfind(b" ", 0, start)) - _NAME
+    return start if start > 0 else 0
 
 
 def _unpacked(body: bytes, headers: Headers) -> bytes | None:
