@@ -298,7 +298,7 @@ def drive(flow: Flow | Call, send: Callable[[Call], Reply], sleep: Callable[[flo
             raise
         return _reply(flow.answered(reply), "a flow")
     if type(flow) is Answered:
-        return flow.reply
+        return _reply(flow.reply, "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:
@@ -333,7 +333,7 @@ async def adrive(
             raise
         return _reply(flow.answered(reply), "a flow")
     if type(flow) is Answered:
-        return flow.reply
+        return _reply(flow.reply, "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:

@@ -5,13 +5,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flakestorm.wire.growing import LONG, Growing
+from flakestorm.wire.growing import LONG, Growing, Sketches
+from flakestorm.wire.shape import Sketch, outline
 
 decoded = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 ITEMS = [{"role": "user", "content": f"question {n}: {'x' * 100}"} for n in range(40)]
+EDITS = [
+    b']}, "messages": [', b"]", b"}", b'"', b", ", b"[]", b'], "messages": [', b'], "model": "n", "x": [', b" ",
+    b'], "mess\\u0061ges": "', b"1e999", b"\\",
+]  # fmt: skip
 values = st.recursive(
     st.none() | st.integers(0, 9) | st.text(max_size=4) | st.just("a[]"), lambda inner: st.lists(inner, max_size=3)
 )
@@ -94,3 +99,49 @@ def test_reading_on_finds_what_reading_finds(added: list[object], more: dict[str
         found["list"] = [*ITEMS, *found["list"]]
         assert found == json.loads(second)
     assert found is not None or "b" in more
+
+
+def chats(count: int, **more: object) -> list[bytes]:
+    return [
+        json.dumps({"model": "m", "messages": ITEMS[: 40 - count + n], "tools": [1], **more}).encode()
+        for n in range(count)
+    ]
+
+
+def test_a_chat_that_goes_on_is_sketched() -> None:
+    sketches, asked = Sketches(), chats(6)
+    found = [sketches.of("1", "u", body) for body in asked]
+    assert [type(sketch) for sketch, _ in found] == [bytes, bytes, *[Sketch] * 4]
+    for before, body, (_, repeats) in zip(asked[1:], asked[2:], found[2:], strict=False):
+        assert repeats is not None
+        assert (repeats[0] is body, repeats[1] is before) == (True, True)
+        assert body[: repeats[2]] == before[: repeats[2]]
+        assert repeats[2] > len(before) - 30
+    assert sketches.of("1", "other", asked[-1]) == (asked[-1], None)
+    assert sketches.of("1", "u", b"{}") == (b"{}", None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 60), st.binary(max_size=3) | st.sampled_from(EDITS), st.booleans()),
+        max_size=4,
+    )
+)
+def test_a_sketch_tells_what_the_body_tells(todo: list[tuple[int, int, bytes, bool]]) -> None:
+    asked = chats(8)
+    for turn, back, new, stays in todo:
+        for later in range(turn, len(asked) if stays else turn + 1):
+            at = len(asked[turn]) - back if not stays else len(asked[turn]) - 60 - back
+            asked[later] = asked[later][:at] + new + asked[later][at + (back % 2) :]
+    sketches = Sketches()
+    for body in asked:
+        sketch, _ = sketches.of("1", "u", body)
+        assert outline(sketch) == outline(body)
+
+
+def test_places_are_not_kept_for_ever() -> None:
+    sketches, body = Sketches(), chats(1)[0]
+    for lane in range(200):
+        sketches.of(str(lane), "u", body)
+    assert len(sketches._last) <= 16
