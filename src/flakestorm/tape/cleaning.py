@@ -261,7 +261,7 @@ def _before(body: bytes, prefix: int, margin: int) -> int:
         return 0
     start = prefix - margin
     start = max(body.rfind(b'"', 0, start), body.rfind(b" ", 0, start)) - _NAME
-    return start if start > 0 else 0
+    return max(0, start)
 
 
 def _unpacked(body: bytes, headers: Headers) -> bytes | None:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from flakestorm.core.call import Call, Headers
 from flakestorm.core.site import Site
-from flakestorm.tape.fingerprint import Asked, is_silent
+from flakestorm.tape.fingerprint import Asked
+from flakestorm.tape.heads import is_silent
 from flakestorm.tape.model import Exchange, Recorded, kept
 from flakestorm.tape.naming import is_secret_header
 from flakestorm.tape.texts import Text
@@ -58,11 +59,9 @@ class Entry:
     @classmethod
     def of(cls, exchange: Exchange, asked: Asked) -> Entry:
         """The entry of an exchange whose request was read."""
-        body, repeats, text = exchange.body, 0, kept(exchange)
-        if isinstance(text, bytes):
-            text = None
-        elif text.base is not None:
-            repeats = text.repeats
+        body, held = exchange.body, kept(exchange)
+        text = held if isinstance(held, Text) else None
+        repeats = 0 if text is None else text.repeats
         rest = body[repeats:] if len(body) - repeats <= _LARGE else None
         if rest is None and repeats == 0:
             text = None

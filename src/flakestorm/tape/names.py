@@ -1,8 +1,8 @@
 """What stands for what in a replay: the volatile tokens of the recording and those of this run, one for one.
 
-As long as every token has stood for itself, what else does so changes nothing. So what was asked to the letter, and what
-was replied, is only kept until the first token turns up that stands for another one, and read then; in most replays that
-never happens.
+As long as every token has stood for itself, what else does so changes nothing. So what was asked to the letter, and
+what was replied, is only kept until the first token turns up that stands for another one, and read then; in most
+replays that never happens.
 """
 
 from __future__ import annotations

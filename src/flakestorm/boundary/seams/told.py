@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import cast
 
 from flakestorm.core.call import Reply, Tap
-from flakestorm.core.pipeline import Answered, Flow
+from flakestorm.core.pipeline import Answered
 
 __all__ = ["AsyncTold", "Told", "told"]
 
