@@ -223,11 +223,12 @@ class Recorder:
         self._late = self._late or (self.redactor.version != self._known and self._written > 0)
         self._known = self.redactor.version
         self._written += 1
-        if self._file is None:
-            text, request = self._lines.kept(clean)
-        else:
+        text, request = None, b""
+        if self._file is not None:
             line, text, request = self._lines.line(clean)
             self._file.append(line)
+        elif self._keep:
+            text, request = self._lines.kept(clean)
         self._unsaid.append((clean, request))
         if not self._keep or len(self._unsaid) >= _MANY:
             self._say()
