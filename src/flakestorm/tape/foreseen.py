@@ -1,9 +1,10 @@
 """The request that comes next on a lane, known by its very bytes.
 
-Most replays ask what was recorded, to the letter. So where a lane's last request was recorded in the bytes in which it
-came, the next one is compared with the bytes of the recorded request that followed: what it repeats with the live
-request before it, which is a comparison of memory, and what is new in it with what the tape says is new. If all is
-equal, then whatever would be read from it is what was read from the recorded one, and nothing is parsed or hashed.
+Most replays ask what was recorded, to the letter. So where a lane's last request to an address was recorded in the bytes
+in which it came, the next one is compared with the bytes of the recorded request that followed: what it repeats with
+the live request before it, which is a comparison of memory, and what is new in it with what the tape says is new. If
+all is equal, then whatever would be read from it is what was read from the recorded one, and nothing is parsed or
+hashed.
 
 Only that is decided here: whether a request is the very one that was recorded there. Which entry then answers it is
 decided by `match`, as for any other.
@@ -25,7 +26,7 @@ from flakestorm.tape.texts import Text
 
 __all__ = ["Entry", "Foreseen", "Seen"]
 
-_LANES = 64  # of which the last call is kept
+_PLACES = 64  # of which the last call is kept
 _LARGE = 64 << 10  # bytes that are kept of a body, besides what it repeats
 
 
@@ -38,7 +39,7 @@ class Entry:
         text: its body, where the tape keeps that as what others repeat, or as what repeats others.
         repeats, rest: how many bytes of what that is made from it begins with, and those after them; None where there
             are too many.
-        then: the next one of its lane, where it goes to the same address with the same header fields.
+        then: the next one of its lane to the same address, with the same header fields as far as they count.
     """
 
     n: int
@@ -75,7 +76,7 @@ class Seen(NamedTuple):
 
     Args:
         entry: the recorded one that it is.
-        before: the body of the live request before it, on its lane.
+        before: the body of the live request before it, of its lane and to its address.
         same: how many bytes of that this one is known to begin with.
         values: of header fields that the one before did not have; they say nothing about what is asked.
     """
@@ -96,12 +97,13 @@ class Foreseen:
     __slots__ = ("_last",)
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._last: dict[str, tuple[Call, Entry, int, bool]] = {}
-        last: dict[str, Entry] = {}
+        self._last: dict[tuple[str, ...], tuple[Call, Entry, int, bool]] = {}
+        last: dict[tuple[object, ...], Entry] = {}
         for entry in entries:
-            before, last[entry.lane] = last.get(entry.lane), entry
-            if before is not None and before.url == entry.url and _same_head(before.asked, entry.asked):
+            place = entry.lane, entry.url, entry.asked.hard, entry.asked.headers
+            if (before := last.get(place)) is not None:
                 before.then = entry
+            last[place] = entry
 
     def seen(self, call: Call, version: int) -> Seen | None:
         """The call, if it is foreseen.
@@ -110,16 +112,12 @@ class Foreseen:
             version: of what is known to be secret; what was told of the last call's head goes for an equal one only
                 where nothing was learned since.
         """
-        last = self._last.get(call.lane)
+        last = self._last.get(_place(call))
         if last is None:
             return None
         before, told, known, verbatim = last
         entry = told.then
-        if (
-            entry is None or known != version or (rest := entry.rest) is None
-            or call.url != before.url or call.method != before.method
-            or call.kind != before.kind or call.name != before.name
-        ):  # fmt: skip
+        if entry is None or known != version or (rest := entry.rest) is None:
             return None
         body, same = call.body, entry.repeats
         if not same:
@@ -140,16 +138,17 @@ class Foreseen:
             version: as for `seen`, after the call was told.
             verbatim: whether its body is known to be the recorded one.
         """
-        if call.lane not in self._last and len(self._last) >= _LANES:
+        place = _place(call)
+        if place not in self._last and len(self._last) >= _PLACES:
             self._last.clear()
         text = entry.text
         if not verbatim and text is not None and text.length == len(call.body):
             verbatim = text.data() == call.body
-        self._last[call.lane] = call, entry, version, verbatim
+        self._last[place] = call, entry, version, verbatim
 
-    def forget(self, lane: str) -> None:
-        """The last call of this lane was another one."""
-        self._last.pop(lane, None)
+    def forget(self, call: Call) -> None:
+        """The call is another one than those that were recorded."""
+        self._last.pop(_place(call), None)
 
 
 def _begins(call: Call, before: bytes, same: int) -> bool:
@@ -162,8 +161,9 @@ def _begins(call: Call, before: bytes, same: int) -> bool:
     return body.startswith(memoryview(before)[at:same], at)
 
 
-def _same_head(one: Asked, other: Asked) -> bool:
-    return one.hard == other.hard and one.headers == other.headers
+def _place(call: Call) -> tuple[str, ...]:
+    """Where calls may go on from one another."""
+    return call.lane, call.url, call.method, call.kind, call.name
 
 
 def _new_values(now: Headers, before: Headers) -> list[str] | None:

@@ -102,7 +102,7 @@ class Matcher:
             if found is not None and found[0].asked.canonical == asked.canonical:
                 self._foreseen.was(call, found[0], version)
             else:
-                self._foreseen.forget(lane)
+                self._foreseen.forget(call)
         if found is not None:
             entry, pairs, rpc = found
             renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
@@ -132,7 +132,7 @@ class Matcher:
         if entry is seen.entry:
             self._foreseen.was(call, entry, version, verbatim=True)
         else:
-            self._foreseen.forget(call.lane)
+            self._foreseen.forget(call)
         renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
         return self._serve(entry, call.lane, "exact", renamed, rpc)
 

@@ -284,7 +284,27 @@ def test_a_secret_learned_on_the_way_makes_it_read_again(taped: Path) -> None:
     alike(taped, calls, live=True)
 
 
-def test_lanes_are_not_kept_for_ever(taped: Path) -> None:
+def test_what_else_a_lane_asks_in_between_is_no_hindrance(tmp_path: Path) -> None:
+    asked, tool = bodies(), b'{"q": 1}'
+
+    def calls() -> Iterator[Call]:
+        for turn, body in enumerate(asked):
+            yield from calls_of([body])
+            yield Call("POST", "https://tool.test/find", (), b'{"q": %d}' % turn, lane="1")
+            yield Call("GET", "https://tool.test/find", (), lane="1")
+
+    ticks = itertools.count()
+    recorder = Recorder(path := tmp_path / "t.tape", clock=lambda: next(ticks), ledger=Ledger(), header={"run": "r"})
+    stage = chain(classify(tools=(), sites=Sites()), recorder.outer, recorder.inner)
+    for call in calls():
+        read(drive(stage(call), lambda _: Reply(200, (), tool), lambda _: None))
+    recorder.close()
+    *_, problems, missing, reads = alike(path, calls)
+    assert (problems, missing) == ([], [])
+    assert reads <= 2 * 3
+
+
+def test_places_are_not_kept_for_ever(taped: Path) -> None:
     foreseen, body = Foreseen([]), bodies(1)[0]
     entry = load_tape(taped, known=()).matcher.entries[0]
     for lane in range(200):
