@@ -1,9 +1,9 @@
 """The request that comes next on a lane, known by its very bytes.
 
-Most replays ask what was recorded, to the letter. So where a lane's last request to an address was recorded in the bytes
-in which it came, the next one is compared with the bytes of the recorded request that followed: what it repeats with
-the live request before it, which is a comparison of memory, and what is new in it with what the tape says is new. If
-all is equal, then whatever would be read from it is what was read from the recorded one, and nothing is parsed or
+Most replays ask what was recorded, to the letter. So where a lane's last request to an address was recorded in the
+bytes in which it came, the next one is compared with the bytes of the recorded request that followed: what it repeats
+with the live request before it, which is a comparison of memory, and what is new in it with what the tape says is new.
+If all is equal, then whatever would be read from it is what was read from the recorded one, and nothing is parsed or
 hashed.
 
 Only that is decided here: whether a request is the very one that was recorded there. Which entry then answers it is
