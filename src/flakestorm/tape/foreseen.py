@@ -87,6 +87,9 @@ class Seen(NamedTuple):
     values: list[str]
 
 
+_seen = tuple.__new__  # without the detour by way of the class, which is Python
+
+
 class Foreseen:
     """What is foreseen for each lane of a replay.
 
@@ -129,7 +132,7 @@ class Foreseen:
         ):  # fmt: skip
             return None
         values = _new_values(call.headers, before.headers)
-        return None if values is None else Seen(entry, before.body, same, values)
+        return None if values is None else _seen(Seen, (entry, before.body, same, values))
 
     def was(self, call: Call, entry: Entry, version: int, *, verbatim: bool = False) -> None:
         """The call asks what the entry says, in its words or in words to the same effect.
