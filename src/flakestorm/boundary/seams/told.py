@@ -1,25 +1,27 @@
-"""The whole body of a reply that no world gave, as the agent reads it: nothing is waited for, and nothing can break.
+"""The body of a reply that a tape gave, as the agent reads it: nothing is waited for, and nothing can break.
 
 So it needs no `Exchange`, whose business is waiting, and no generators to pump it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable
+from contextlib import closing
 from typing import cast
 
 from flakestorm.core.call import Reply, Tap
 from flakestorm.core.pipeline import Answered
+from flakestorm.core.stream import Pieces
 
 __all__ = ["AsyncTold", "Told", "told"]
 
 
 def told(flow: object) -> Reply | None:
-    """The reply that a flow ends with at once, where its body is whole and only watched; else None."""
+    """The reply that a flow ends with at once, where all of its body is here and only watched; else None."""
     if type(flow) is not Answered:
         return None
     reply = flow.reply
-    if type(reply.body) is not bytes:
+    if type(reply.body) is not bytes and type(reply.body) is not Pieces:
         return None
     for transducer in reply.through:
         if not isinstance(transducer, Tap):
@@ -39,16 +41,16 @@ class Told:
     def __init__(self, reply: Reply) -> None:
         self._reply: Reply | None = reply
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         reply, self._reply = self._reply, None
         if reply is None:
             return
-        body, taps = cast(bytes, reply.body), cast("tuple[Tap, ...]", reply.through)
+        body, taps = cast("bytes | Pieces", reply.body), cast("tuple[Tap, ...]", reply.through)
         try:
-            if body:
+            for chunk in _chunks(body):
                 for tap in taps:
-                    tap.chunk(body)
-                yield body
+                    tap.chunk(chunk)
+                yield chunk
         except BaseException as error:  # the reader's leaving is one of them
             for tap in taps:
                 tap.end(error)
@@ -64,6 +66,12 @@ class Told:
                 tap.end(GeneratorExit())
 
 
+def _chunks(body: bytes | Pieces) -> Iterable[bytes]:
+    if isinstance(body, bytes):
+        return (body,) if body else ()
+    return body
+
+
 class AsyncTold:
     """As `Told`, for asyncio."""
 
@@ -73,8 +81,9 @@ class AsyncTold:
         self._told = Told(reply)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._told:
-            yield chunk
+        with closing(iter(self._told)) as chunks:
+            for chunk in chunks:
+                yield chunk
 
     async def aclose(self) -> None:
         """The agent reads no further."""

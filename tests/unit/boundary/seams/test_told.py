@@ -7,6 +7,7 @@ import pytest
 from flakestorm.boundary.seams.told import AsyncTold, Told, told
 from flakestorm.core.call import PULL, Call, Chunks, Reply, Tap
 from flakestorm.core.pipeline import Answered, Flow, Passing
+from flakestorm.core.stream import Pieces
 
 
 class Noted(Tap):
@@ -20,7 +21,7 @@ class Noted(Tap):
         self.seen.append(None if error is None else type(error).__name__)
 
 
-def test_only_whole_bodies_that_are_watched_are_told() -> None:
+def test_only_bodies_that_are_here_and_watched_are_told() -> None:
     def louder() -> Chunks:
         yield (yield PULL) or b""
 
@@ -30,6 +31,7 @@ def test_only_whole_bodies_that_are_watched_are_told() -> None:
 
     said = Reply(200, (), b"said").pipe(Noted())
     assert told(Answered(said)) is said
+    assert told(Answered(stream := Reply(200, (), Pieces([b"a", b"b"])))) is stream
     assert told(Answered(said.pipe(louder))) is None
     assert told(Answered(Reply(200, (), [b"a", b"b"]))) is None
     assert told(flow()) is None
@@ -44,6 +46,15 @@ def test_it_is_read_once_and_every_tap_is_told(body: bytes) -> None:
     read.close()
     assert list(read) == []
     assert [tap.seen for tap in taps] == [[*([body] if body else []), None]] * 2
+
+
+def test_a_stream_is_read_piece_by_piece() -> None:
+    tap = Noted()
+    reading = iter(Told(Reply(200, (), Pieces([b"a", b"b", b"c"]), (tap,))))
+    assert [next(reading), next(reading)] == [b"a", b"b"]
+    assert tap.seen == [b"a", b"b"]
+    reading.close()  # type: ignore[attr-defined]
+    assert tap.seen == [b"a", b"b", "GeneratorExit"]
 
 
 def test_who_leaves_early_or_reads_nothing_is_told_of() -> None:
@@ -65,4 +76,8 @@ async def test_under_asyncio_too() -> None:
     unread = AsyncTold(Reply(200, (), b"said", (other,)))
     await unread.aclose()
     assert [chunk async for chunk in unread] == []
-    assert (tap.seen, other.seen) == ([b"said", None], ["GeneratorExit"])
+    early = Noted()
+    reading = aiter(AsyncTold(Reply(200, (), Pieces([b"a", b"b"]), (early,))))
+    assert await anext(reading) == b"a"
+    await reading.aclose()  # type: ignore[attr-defined]
+    assert (tap.seen, other.seen, early.seen) == ([b"said", None], ["GeneratorExit"], [b"a", "GeneratorExit"])
