@@ -170,8 +170,8 @@ def line_of(
     within: Sequence[Interceptor] = (),
     drawing: Drawing | None = None,
 ) -> Crossing:
-    """The crossing of a run without faults: what is within answers in the world's place. Nothing is kept of it where
-    there is no recorder."""
+    """The crossing of a run without faults: what is within answers in the world's place. Where there is no recorder, it
+    sees to that itself."""
     stages: list[Any] = [classify(tools=tools, sites=Sites()), *within]
     if recorder is not None:
         stages = [stages[0], recorder.outer, *within, recorder.inner]

@@ -26,6 +26,7 @@ from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.player import Player
 from flakestorm.tape.reader import Footer, Tape
+from flakestorm.tape.rebuilt import Rebuilt
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
@@ -97,19 +98,25 @@ def load_tape(
     telling = Telling(redactor if tape.key is not None else None)
     said, other = Said(tape.form), tape.form != FILE
     recorded, present = _recorded(tape.header), _present()
+    told: dict[int, bytes] = {}
 
     def read() -> Iterator[Exchange]:
         nonlocal other
         for exchange in tape:
-            said.add(exchange)
+            each = said.add(exchange)
             ended_s = recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            yield from pick(clean)
+            for picked in pick(clean):
+                if picked is exchange and tape.form == FILE:
+                    told[exchange.n] = each
+                yield picked
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
+    for entry in matcher.entries:
+        entry.said = told.get(entry.n, b"")
     footer = tape.footer
     if footer is None:
         raise TapeDamaged(f"{path} is cut short: it has no footer, so the recording was interrupted or its end is gone")
@@ -196,15 +203,15 @@ def _judged(
 ) -> Iterator[Callable[[Any], Any]]:
     """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is.
 
-    The player compares every call. What the tape says was searched for secrets when it was loaded; what the world says
-    is searched by a recorder, and nothing else asks for one.
+    Args:
+        live: whether the world may be asked.
     """
     from flakestorm.boundary import inprocess
 
     clock = Clock(time.perf_counter, skips=False)
-    recorder = None
-    if live:
-        recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
+    recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
+    rebuilt = Rebuilt(recorder)
+    within = (player.stage,) if live else (rebuilt.outer, player.stage)
     drawing = drawing_for(player, loaded.tape)
     values: list[Any] = []
 
@@ -216,7 +223,7 @@ def _judged(
         with (
             inprocess.held(),
             held() if drawing is not None else nullcontext(),
-            line_of("replay", recorder, clock, tools, (player.stage,), drawing).active(),
+            line_of("replay", recorder if live else None, clock, tools, within, drawing).active(),
         ):
             yield done
     except Exception as error:
@@ -224,8 +231,7 @@ def _judged(
             raise TapeMismatch(player.problems) from error
         raise
     finally:
-        if recorder is not None:
-            recorder.close()
+        rebuilt.close()
     if not values:  # it is to be awaited yet
         return
     problems = [*player.problems, *player.missing(), *_output(loaded, values[0])]

@@ -40,6 +40,7 @@ class Entry:
         repeats, rest: how many bytes of what that is made from it begins with, and those after them; None where there
             are too many.
         then: the next one of its lane to the same address, with the same header fields as far as they count.
+        said: what the exchange adds to the digest of a run, where that is known.
     """
 
     n: int
@@ -54,6 +55,7 @@ class Entry:
     repeats: int = 0
     rest: bytes | None = None
     then: Entry | None = field(default=None, repr=False)
+    said: bytes = b""
     used: bool = False
     blamed: bool = False
 

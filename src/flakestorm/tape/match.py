@@ -45,12 +45,14 @@ class Match(NamedTuple):
         entry: what answers it; of a request that nothing answers, the nearest.
         details: the tokens that were renamed, or the differences to the nearest.
         rpc: the recorded and the present number of a JSON-RPC message, where they differ.
+        verbatim: whether the request is known to be the recorded one, byte by byte.
     """
 
     outcome: Outcome
     entry: Entry | None
     details: tuple[str, ...] = ()
     rpc: Mapping[str, str] | None = None
+    verbatim: bool = False
 
 
 _match = tuple.__new__  # without the detour by way of the class, which is Python
@@ -127,7 +129,7 @@ class Matcher:
         row = self._exact[asked.canonical]
         if row.first(self.lanes.bound(call.lane)) is seen.entry and self._names.asked_later(asked):
             self._foreseen.was(call, seen.entry, version, verbatim=True)
-            return self._serve(seen.entry, call.lane, "exact", (), None)
+            return self._serve(seen.entry, call.lane, "exact", (), None, verbatim=True)
         found = self._find(row, asked, call.lane)
         if found is None:
             return None
@@ -187,12 +189,19 @@ class Matcher:
         return None
 
     def _serve(
-        self, entry: Entry, lane: str, outcome: Outcome, details: tuple[str, ...], rpc: Mapping[str, str] | None
+        self,
+        entry: Entry,
+        lane: str,
+        outcome: Outcome,
+        details: tuple[str, ...],
+        rpc: Mapping[str, str] | None,
+        *,
+        verbatim: bool = False,
     ) -> Match:
         entry.used = True
         if self.lanes.served(lane, entry):
             outcome = "reordered"
-        return _match(Match, (outcome, entry, details, rpc or None))
+        return _match(Match, (outcome, entry, details, rpc or None, verbatim))
 
     def _waiting(self, asked: Asked) -> list[Entry]:
         row = self._hard.get(asked.hard)

@@ -21,7 +21,7 @@ from flakestorm.tape.match import Entry, Match, Matcher
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
 
-__all__ = ["MISMATCH", "Played", "Player"]
+__all__ = ["MISMATCH", "Played", "Player", "Playing"]
 
 MISMATCH = "tape_mismatch"
 """The type of the error that an agent gets where the tape has no answer. Its status, 400, is one no SDK retries."""
@@ -46,7 +46,7 @@ class Played(Record, frozen=True):
         return self.match.outcome in _PROBLEMS
 
     def __str__(self) -> str:
-        outcome, entry, details, _ = self.match
+        outcome, entry, details, _, _ = self.match
         told = f": {'; '.join(details)}" if details else ""
         if outcome == "diverged" and entry is not None:
             return f"{self.site} diverged from the tape; the nearest entry is {entry.site}{told}"
@@ -205,7 +205,8 @@ class Player:
         as_it_is = not match.rpc and matcher.heard_as_recorded(recorded.chunks)
         reply = served(recorded, None if as_it_is else matcher.heard, match.rpc)
         matcher.lanes.begin()
-        return reply.pipe(_Under(self._matcher, self._lock))
+        as_recorded = as_it_is and match.verbatim and recorded is entry.reply and recorded.end == "eof"
+        return reply.pipe(Playing(matcher, self._lock, entry.said if as_recorded else b""))
 
 
 def _nothing(_: float) -> None:
@@ -216,13 +217,17 @@ def _done() -> None:
     """Nobody asks when."""
 
 
-class _Under(Tap):
-    """Notes when a call is over, so that it is known whether two were under way at once."""
+class Playing(Tap):
+    """Notes when a call is over, so that it is known whether two were under way at once.
 
-    __slots__ = ("_lock", "_matcher")
+    `said` is what the exchange adds to the digest of a run if the reply is read to its end, where that is known: then
+    request and reply are the recorded ones, byte by byte.
+    """
 
-    def __init__(self, matcher: Matcher, lock: threading.Lock) -> None:
-        self._matcher, self._lock = matcher, lock
+    __slots__ = ("_lock", "_matcher", "said")
+
+    def __init__(self, matcher: Matcher, lock: threading.Lock, said: bytes) -> None:
+        self._matcher, self._lock, self.said = matcher, lock, said
 
     def end(self, error: BaseException | None) -> None:
         with self._lock:
