@@ -110,7 +110,7 @@ def load_tape(
             other = other or clean is not exchange
             for picked in pick(clean):
                 if picked is exchange and tape.form == FILE:
-                    told[exchange.n] = each
+                    told[exchange.n] = b"" if exchange.n in told else each  # a number is said once on a tape of ours
                 yield picked
 
     threads = tape.header.get("lanes") != CONNECTIONS

@@ -104,6 +104,22 @@ def test_what_is_asked_to_the_letter_is_vouched_for_and_has_the_digest_of_the_ta
     assert replayed(taped, asked, vouched=True) == (footer.digest, 3)  # the first ones are read, and the failed one
 
 
+def test_numbers_that_are_not_a_recorders_are_not_vouched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ticks = bodies(), itertools.count()
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorder, "begin", lambda _: 0)
+        writing = Recorder(
+            path := tmp_path / "same.tape", clock=lambda: next(ticks), ledger=Ledger(), header={}, keep=False
+        )
+        stage = chain(classify(tools=(), sites=Sites()), writing.outer, writing.inner)
+        for body in asked:
+            read(drive(stage(Call("POST", URL, JSON, body, lane="1")), lambda _: Reply(200, (), b"x"), lambda _: None))
+        writing.close()
+    assert {entry.said for entry in load_tape(path, known=()).matcher.entries} == {b""}
+    todo = [(body, "read") for body in asked]
+    assert replayed(path, todo, vouched=True) == replayed(path, todo, vouched=False)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
