@@ -167,14 +167,17 @@ def _redactor(header: Mapping[str, object], config: Config | None) -> Redactor:
 
 def line_of(
     run: str,
-    recorder: Recorder,
+    recorder: Recorder | None,
     clock: Clock,
     tools: Sequence[tuple[str, str]] = (),
     within: Sequence[Interceptor] = (),
     drawing: Drawing | None = None,
 ) -> Crossing:
-    """The crossing of a run without faults: what is within answers in the world's place."""
-    stages: list[Any] = [classify(tools=tools, sites=Sites()), recorder.outer, *within, recorder.inner]
+    """The crossing of a run without faults: what is within answers in the world's place. Where there is no recorder, it
+    sees to that itself."""
+    stages: list[Any] = [classify(tools=tools, sites=Sites()), *within]
+    if recorder is not None:
+        stages = [stages[0], recorder.outer, *within, recorder.inner]
     return Crossing(run, chain(*stages), clock, draws=drawing)
 
 

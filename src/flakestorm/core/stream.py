@@ -22,16 +22,49 @@ third of a microsecond per stage and chunk, and a failure in the source can be t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from typing import Any, cast
 
 from flakestorm.core.call import PULL, Chunks, Pull, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
 
-__all__ = ["GATHERED_BYTES", "apump", "awatched", "flow_of", "gather", "passed", "pump", "read", "watched", "whole"]
+__all__ = [
+    "GATHERED_BYTES",
+    "Pieces",
+    "apump",
+    "awatched",
+    "flow_of",
+    "gather",
+    "passed",
+    "pump",
+    "read",
+    "watched",
+    "whole",
+]
 
 GATHERED_BYTES = 64 * 2**20
 """A body that is to be changed as a whole is held while it arrives; a longer one passes unchanged, as it comes."""
+
+
+class Pieces:
+    """The pieces of a body, as often as they are asked for."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
 
 
 def flow_of(through: tuple[Transducer, ...]) -> Chunks:

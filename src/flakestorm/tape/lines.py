@@ -100,11 +100,14 @@ class Said:
         self._lanes: dict[str, list[tuple[int, bytes]]] = {}
         self._form, self._hashes = form, Hashes()
 
-    def add(self, exchange: Exchange, request: bytes = b"") -> None:
+    def add(self, exchange: Exchange, request: bytes = b"") -> bytes:
         """An exchange that has ended; in any order.
 
         Args:
             request: the SHA-256 of its request body, if known.
+
+        Returns:
+            What it adds.
         """
         reply = exchange.reply
         if not request:
@@ -114,7 +117,12 @@ class Said:
         answer = reply.body
         lengths = b"%d %d %d %d\n" % (len(asked), len(request), len(said), len(answer))
         each = hashlib.sha256(b"".join((lengths, asked, request, said, answer))).digest()
-        self._lanes.setdefault(exchange.lane, []).append((exchange.n, each))
+        self.note(exchange.lane, exchange.n, each)
+        return each
+
+    def note(self, lane: str, n: int, each: bytes) -> None:
+        """An exchange of which it is known what it adds."""
+        self._lanes.setdefault(lane, []).append((n, each))
 
     def total(self, output: str) -> str:
         """The hash, in hexadecimal, with the agent's output."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flakestorm.core.call import Headers, Reply, header
 from flakestorm.tape.model import Exchange, Recorded
-from flakestorm.tape.redact import Redactor
+from flakestorm.tape.redact import Redactor, is_secret_header
 
 __all__ = ["Heads", "broke", "differ", "ended", "heads", "keep_upload", "so_far", "unheard"]
 
@@ -26,9 +26,27 @@ class Heads:
         if fields is last[0] and redactor.version == last[2]:
             return last[1]
         version = redactor.version
-        clean = redactor.headers(fields)
+        clean = self._but_for_some(fields) if version == last[2] and not redactor.patterns else None
+        if clean is None:
+            clean = redactor.headers(fields)
         self._last = fields, clean, version
         return clean
+
+    def _but_for_some(self, fields: Headers) -> Headers | None:
+        """The fields, where they are those of the last time but for values that plainly hold no secret; else None."""
+        before, cleaned, _ = self._last
+        if len(fields) != len(before):
+            return None
+        now, new = list(cleaned), list[str]()
+        for at, (field, old) in enumerate(zip(fields, before, strict=True)):
+            if field is not old and field != old:
+                if field[0] != old[0] or is_secret_header(field[0]):
+                    return None
+                now[at] = field
+                new.append(field[1])
+        if not self._redactor.silent("\n".join(new).encode("utf-8", "surrogatepass")):
+            return None
+        return tuple(now)
 
 
 def heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:

@@ -115,8 +115,12 @@ class Recorder:
         """What was asked and said, as one hash (`lines.digest`); None until `close`."""
         return self._digest
 
-    def outer(self, call: Call) -> Flow:
-        """The stage that sees what the agent sees."""
+    def outer(self, call: Call, n: int = -1) -> _Open:
+        """The stage that sees what the agent sees.
+
+        Args:
+            n: the exchange's number, if it has one from `begin`.
+        """
         site = call.site
         if site is None:
             raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
@@ -137,8 +141,7 @@ class Recorder:
         at = _Open(call, exchange, self, len(self._ledger.fired), known)
         with self._lock:
             exchange.t_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000
-            exchange.n = self.count
-            self.count += 1
+            exchange.n = self.begin() if n < 0 else n
             if self._keep:
                 self._all.append(exchange)
             self._open[site] = at
@@ -169,6 +172,23 @@ class Recorder:
             return call
         at.world = unheard()
         return _World(call, at, at.world)
+
+    def begin(self) -> int:
+        """An exchange begins; gives its number."""
+        with self._lock:
+            self.count += 1
+            return self.count - 1
+
+    def vouched(self, lane: str, n: int, said: bytes) -> None:
+        """An exchange of which nothing is kept has ended, and it is known what it adds to the digest.
+
+        Args:
+            n: from `begin`.
+            said: as `Said.add` gives it.
+        """
+        with self._lock:
+            if self._digest is None:
+                self._said.note(lane, n, said)
 
     def close(
         self, *, output: str = "", error: str | None = None, stdin: bytes | None = None, turns: Sequence[Turn] = ()
@@ -257,11 +277,12 @@ class Recorder:
         self._late = self._late or (self.redactor.version != self._known and self._written > 0)
         self._known = self.redactor.version
         self._written += 1
-        if self._file is None:
-            text, request = self._lines.kept(clean)
-        else:
+        text, request = None, b""
+        if self._file is not None:
             line, text, request = self._lines.line(clean)
             self._file.append(line)
+        elif self._keep:
+            text, request = self._lines.kept(clean)
         self._unsaid.append((clean, request))
         if not self._keep or len(self._unsaid) >= _MANY:
             self._say()
