@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 __all__ = ["foreign"]
 
 _LOCAL = (".localhost", ".internal", ".local")
 """Ends of names that public DNS never gives (RFC 6761, RFC 6762 and ICANN's reservation of `internal`)."""
+
+_LONG = 512  # more than any name with its port
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d*)?")
 
@@ -37,6 +40,11 @@ def foreign(host: str, origin: str | None) -> str:
 
 def _is_local(authority: str) -> bool:
     """Whether nobody could have this name, or this address for a name, given out by public DNS."""
+    return len(authority) <= _LONG and _local(authority)
+
+
+@lru_cache(maxsize=64)  # an agent calls by the same few names
+def _local(authority: str) -> bool:
     found = _AUTHORITY.fullmatch(authority.lower())
     if found is None:
         return False

@@ -23,6 +23,7 @@ from http import HTTPStatus
 import orjson
 from aiohttp import web
 
+from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.patience import Patience
 from flakestorm.core.call import Reply, Tap, header, with_header
 from flakestorm.core.stream import apump, pump
@@ -65,7 +66,7 @@ class Delivery:
         reply: status, reason and headers to send; its body is not read here.
     """
 
-    def __init__(self, request: web.BaseRequest, reply: Reply) -> None:
+    def __init__(self, request: Asked, reply: Reply) -> None:
         self._request = request
         self._bodiless = request.method == "HEAD" or reply.status in (204, 304) or reply.status < 200
         length = header(reply.headers, "content-length")
@@ -167,7 +168,7 @@ class Delivery:
             transport.write(data)
 
 
-def reset(request: web.BaseRequest) -> web.StreamResponse:
+def reset(request: Asked) -> web.StreamResponse:
     """Break the client's connection at once, as a crashed peer does: with a TCP reset."""
     transport = request.transport
     if transport is not None:
@@ -191,7 +192,7 @@ def _phrase(status: int) -> str:
         return "Unknown"
 
 
-async def deliver(request: web.BaseRequest, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
+async def deliver(request: Asked, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
     """Pump a reply to the client; a break in the middle cuts the connection.
 
     `patience` is the client's; None for a reply of the gateway's own, in which no time passes.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from aiohttp import hdrs, web
 from multidict import istr
 
+from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.door import Door
-from flakestorm.boundary.live import end_to_end
+from flakestorm.boundary.fields import end_to_end
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.upload import Upload, arrived
@@ -29,7 +31,7 @@ _SAID = (
 """Request headers in which clients say how long they wait, and what makes seconds of them."""
 
 
-async def call_of(request: web.BaseRequest, url: str, passage: Passage, patience: Patience, way: str) -> Call:
+async def call_of(request: Asked, url: str, passage: Passage, patience: Patience, way: str) -> Call:
     """The request as a call; its body is read here unless it is being produced while it is sent.
 
     Args:
@@ -51,10 +53,10 @@ async def call_of(request: web.BaseRequest, url: str, passage: Passage, patience
             and "chunked" in chunked.lower()
             and "json" not in headers.get(hdrs.CONTENT_TYPE, "").lower()
         ):
-            upload = Upload(request)
+            upload = Upload(cast(web.BaseRequest, request))  # what is chunked is never plain
         else:
-            here = arrived(request)  # as most are: it came with its head
-            body = await Upload(request).whole() if here is None else here
+            here = arrived(request)
+            body = await Upload(cast(web.BaseRequest, request)).whole() if here is None else here
             patience.restart()
     return Call(
         method=request.method,
@@ -67,7 +69,7 @@ async def call_of(request: web.BaseRequest, url: str, passage: Passage, patience
     )
 
 
-def patience_of(request: web.BaseRequest, clock: Clock) -> Patience:
+def patience_of(request: Asked, clock: Clock) -> Patience:
     """The client's, as far as it says how long it waits."""
     headers = request.headers
     for name, scale in _SAID:
@@ -86,7 +88,7 @@ def patience_of(request: web.BaseRequest, clock: Clock) -> Patience:
     return Patience(clock, known=False)
 
 
-def peer_of(request: web.BaseRequest) -> object:
+def peer_of(request: Asked) -> object:
     """What stays the same for one connection: its client's address."""
     door = request.protocol
     if isinstance(door, Door):
