@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from multidict import CIMultiDict
 
 __all__ = ["PLAIN_BYTES", "Asked", "Drains", "Reading", "Whole"]
 
@@ -23,7 +22,7 @@ PLAIN_BYTES = 1024 * 1024
 """A longer request is not read here."""
 
 _HEAD_BYTES = 64 * 1024
-_ODD = frozenset((b"expect", b"sec-websocket-key1", b"transfer-encoding", b"upgrade"))
+_ODD = frozenset(("expect", "sec-websocket-key1", "transfer-encoding", "upgrade"))
 _OLD, _NEW = (1, 0), (1, 1)
 
 
@@ -44,7 +43,9 @@ class Asked(Protocol):
     @property
     def version(self) -> tuple[int, int]: ...
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> Mapping[str, str]:
+        """By name; to be asked for in lower case."""
+
     @property
     def raw_headers(self) -> tuple[tuple[bytes, bytes], ...]: ...
     @property
@@ -73,9 +74,7 @@ class Whole:
         self.method, self.raw_path = reading.method, reading.url.decode("utf-8", "surrogateescape")
         self.version, self.keep_alive, self.body = reading.version, reading.keep_alive, reading.body
         self.raw_headers = tuple(reading.fields)
-        self.headers: Mapping[str, str] = CIMultiDict(
-            [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in self.raw_headers]
-        )
+        self.headers: Mapping[str, str] = reading.headers
         self.protocol = door
 
     @property
@@ -99,8 +98,8 @@ class Reading:
     """
 
     __slots__ = (
-        "_complete", "_length", "_odd", "_parser", "_parts", "_raw", "body", "fields", "headed", "keep_alive", "method",
-        "url", "version",
+        "_complete", "_length", "_odd", "_parser", "_parts", "_raw", "body", "fields", "headed", "headers",
+        "keep_alive", "method", "url", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -115,6 +114,7 @@ class Reading:
         self.url = self.body = b""
         self.method, self.version = "", _NEW
         self.fields: list[tuple[bytes, bytes]] = []
+        self.headers: dict[str, str] = {}
 
     def read(self, data: bytes, door: Any) -> Whole | bytes | None:
         """What came next.
@@ -160,16 +160,18 @@ class Reading:
         """The head is here."""
         if self._complete:
             return
-        parser = self._parser
-        names = {name.lower() for name, _ in self.fields}
+        parser, version = self._parser, self._parser.get_http_version()
+        names = self.headers = {
+            name.decode("ascii").lower(): value.decode("utf-8", "surrogateescape") for name, value in self.fields
+        }
         self.headed, self.method, self.keep_alive = True, parser.get_method().decode(), parser.should_keep_alive()
-        if parser.get_http_version() != "1.1":
+        if version != "1.1":
             self.version = _OLD
-            self._odd = self._odd or parser.get_http_version() != "1.0"
+            self._odd = self._odd or version != "1.0"
         if (
             len(names) != len(self.fields)
-            or not names.isdisjoint(_ODD)
-            or b"host" not in names
+            or not _ODD.isdisjoint(names)
+            or "host" not in names
             or self.method == "CONNECT"
             or parser.should_upgrade()
         ):

@@ -32,15 +32,16 @@ class Answer:
 
     Attributes:
         status, reason, fields: of its head; `fields` in wire order.
-        ended: whether nothing more of it will come.
+        headed, ended: whether its head is here, and whether nothing more of it will come.
+        error: why nothing more will, where that is not its end.
     """
 
     __slots__ = (
         "_connection",
-        "_error",
         "_waiter",
         "bodiless",
         "ended",
+        "error",
         "fields",
         "headed",
         "held",
@@ -54,24 +55,17 @@ class Answer:
         self.status, self.reason = 0, b""
         self.fields: list[tuple[bytes, bytes]] = []
         self.held: list[bytes] = []
-        self._error: Exception | None = None
+        self.error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    async def head(self) -> None:
-        """Wait for the head.
-
-        Raises:
-            OSError: the connection broke before it was here.
-            Garbled: what came is none.
-        """
-        while not self.headed and self._error is None:
-            await self._more()
-        if not self.headed and self._error is not None:
-            raise self._error
+    def more(self) -> asyncio.Future[None]:
+        """Done when something of it has come, or nothing more will."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
     def whole(self) -> bytes | None:
         """The whole body, where all of it is here; else None, and it is to be read."""
-        if not self.ended or self._error is not None:
+        if not self.ended or self.error is not None:
             return None
         held = self.held
         return held[0] if len(held) == 1 else b"".join(held)
@@ -84,14 +78,14 @@ class Answer:
             Garbled: it is not framed as HTTP/1.1 has it.
         """
         while not self.held and not self.ended:
-            await self._more()
+            await self.more()
         if self.held:
             chunk = self.held[0] if len(self.held) == 1 else b"".join(self.held)
             self.held.clear()
             self._connection.drained(self)
             return chunk
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         return b""
 
     def close(self) -> None:
@@ -103,20 +97,13 @@ class Answer:
 
     def end(self, error: Exception | None) -> None:
         """No more of it will come."""
-        self.ended, self._error = True, error
+        self.ended, self.error = True, error
         self.came()
 
     def came(self) -> None:
         """Something of it is here."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-    async def _more(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
     @property
     def open_ended(self) -> bool:
@@ -135,6 +122,7 @@ class Asking(asyncio.Protocol):
 
     Args:
         transport: of it; to be given to this with `set_protocol`.
+        drop: closes the transport; may be called more than once.
         free: called when a reply has ended and another request may be sent.
         lost: called when the connection is gone, with what `connection_lost` was told.
         early: what the upstream said before it was asked.
@@ -147,11 +135,13 @@ class Asking(asyncio.Protocol):
     def __init__(
         self,
         transport: asyncio.Transport,
+        drop: Callable[[], None],
         free: Callable[[Asking], None],
         lost: Callable[[Exception | None], None],
         early: bytes = b"",
     ) -> None:
-        self._transport, self._free, self._lost, self._early = transport, free, lost, early
+        self._transport, self._drop, self._free, self._lost = transport, drop, free, lost
+        self._early = early
         self._parser = self._parsing()
         self._answer: Answer | None = None  # under way
         self._head_bytes = self._held_bytes = 0
@@ -166,7 +156,8 @@ class Asking(asyncio.Protocol):
             head: its method is HEAD, so that the reply has no body.
 
         Raises:
-            OSError, Garbled: as `Answer.head`.
+            OSError: the connection broke before the head was here.
+            Garbled: what came is none.
         """
         answer = self._answer = Answer(self, bodiless=head)
         self._head_bytes = self._held_bytes = 0
@@ -175,7 +166,10 @@ class Asking(asyncio.Protocol):
             early, self._early = self._early, b""
             self.data_received(early)
         try:
-            await answer.head()
+            while not answer.headed:
+                if answer.error is not None:
+                    raise answer.error
+                await answer.more()
         except BaseException:
             self.close()
             raise
@@ -184,7 +178,7 @@ class Asking(asyncio.Protocol):
     def close(self) -> None:
         """Drop the connection."""
         self.open = False
-        self._transport.close()
+        self._drop()
 
     def drained(self, answer: Answer) -> None:
         """All that was held of a body has been taken."""

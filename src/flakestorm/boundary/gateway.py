@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from flakestorm.boundary.asked import Asked
@@ -181,7 +181,7 @@ class Gateway:
             if inside is not None:
                 route = inside(request.method, target)
             else:
-                route = locate(request.method, target, request.headers.get(hdrs.PROXY_AUTHORIZATION), self._own)
+                route = locate(request.method, target, request.headers.get("proxy-authorization"), self._own)
             passage = self._passage(route)
             if route.way in ("base", "mcp"):
                 _demand_local(request)
@@ -223,7 +223,7 @@ class Gateway:
         def place(url: str) -> str:
             return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
 
-        websocket = request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
+        websocket = request.headers.get("upgrade", "").lower() == "websocket"
 
         async def send(call: Call) -> Reply:
             if websocket:  # refused in the world's place, so that the tape shows what the agent tried
@@ -344,7 +344,7 @@ class Gateway:
 
 
 def _demand_local(request: Asked) -> None:
-    why = foreign(request.headers.get("Host", ""), request.headers.get("Origin"))
+    why = foreign(request.headers.get("host", ""), request.headers.get("origin"))
     if why:
         raise Lost(403, why)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from aiohttp import hdrs, web
-from multidict import istr
+from aiohttp import web
 
 from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.door import Door
@@ -19,14 +18,14 @@ from flakestorm.core.clock import Clock
 
 __all__ = ["PATIENCE", "call_of", "patience_of", "peer_of"]
 
-PATIENCE = istr("x-flakestorm-patience-ms")
+PATIENCE = "x-flakestorm-patience-ms"
 """Request header, set by the shim: how long the agent's client waits for bytes."""
 
 _SAID = (
     (PATIENCE, 0.001),
-    (istr("x-stainless-read-timeout"), 1.0),  # SDKs of OpenAI and Anthropic in Python
-    (istr("x-stainless-timeout"), 1.0),  # the same in other languages
-    (istr("x-server-timeout"), 1.0),  # Google's
+    ("x-stainless-read-timeout", 1.0),  # SDKs of OpenAI and Anthropic in Python
+    ("x-stainless-timeout", 1.0),  # the same in other languages
+    ("x-server-timeout", 1.0),  # Google's
 )
 """Request headers in which clients say how long they wait, and what makes seconds of them."""
 
@@ -47,11 +46,11 @@ async def call_of(request: Asked, url: str, passage: Passage, patience: Patience
     body, upload = b"", None
     if request.body_exists:
         headers = request.headers
-        chunked = headers.get(hdrs.TRANSFER_ENCODING)
+        chunked = headers.get("transfer-encoding")
         if (
             chunked is not None
             and "chunked" in chunked.lower()
-            and "json" not in headers.get(hdrs.CONTENT_TYPE, "").lower()
+            and "json" not in headers.get("content-type", "").lower()
         ):
             upload = Upload(cast(web.BaseRequest, request))  # what is chunked is never plain
         else:

@@ -138,9 +138,9 @@ class Live:
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._idle.clear()
-        for connection in list(self._open):
-            connection.close()
-        await self._session.close()
+        for connection in self._open:
+            connection.open = False
+        await self._session.close()  # which closes them, and waits until they are
 
     async def send(self, call: Call) -> Reply:
         """Ask the upstream; returns when its headers are here, with the whole body where that came along with them.
@@ -150,20 +150,16 @@ class Live:
                 (`timeout`, the operating system's own).
         """
         try:
-            if call.upload is None and len(call.body) <= _LARGE_BODY_BYTES:
-                return await self._exchange(call)
-            return await self._produce(call)
+            if call.upload is not None or len(call.body) > _LARGE_BODY_BYTES:
+                return await self._produce(call)
+            url = call.url
+            origin, target = _split(url) if len(url) <= _SHORT else _split.__wrapped__(url)
+            known = self._origins.get(origin) or self._origin(origin)
+            request = _spell(call, origin, known.prefix + target, known.lines)
+            connection = self._waiting(origin) or await self._connect(origin, known)
+            answer = await connection.ask(request, head=call.method == "HEAD")
         except (aiohttp.ClientError, Garbled, HttpProcessingError, OSError, ValueError) as error:
             raise self._failure(call.url, error) from error
-
-    async def _exchange(self, call: Call) -> Reply:
-        """Send a request whose body is here."""
-        url = call.url
-        origin, target = _split(url) if len(url) <= _SHORT else _split.__wrapped__(url)
-        known = self._origin(origin)
-        request = _spell(call, origin, known.prefix + target, known.lines)
-        connection = self._waiting(origin) or await self._connect(origin, known)
-        answer = await connection.ask(request, head=call.method == "HEAD")
         body = answer.whole()
         return Reply(
             answer.status,
@@ -196,7 +192,7 @@ class Live:
             made.close()
             self._open.discard(connection)
 
-        connection = Asking(transport, partial(self._free, origin), lost, early=former._tail)
+        connection = Asking(transport, made.close, partial(self._free, origin), lost, early=former._tail)
         transport.set_protocol(connection)
         self._open.add(connection)
         return connection
@@ -221,21 +217,19 @@ class Live:
         self._sweeping = self._loop.call_later(_IDLE_S, self._sweep) if self._idle else None
 
     def _origin(self, origin: str) -> _Origin:
-        """What is kept in mind of an upstream."""
-        known = self._origins.get(origin)
-        if known is None:
-            if len(self._origins) >= _ORIGINS:
-                self._origins.clear()
-            url = URL(origin, encoded=True)
-            if url.scheme not in ("http", "https"):
-                raise aiohttp.InvalidURL(url, "neither http nor https")
-            via = self._proxy(url)
-            plain = bool(via) and url.scheme == "http"  # then the proxy reads the request itself
-            lines = [f"{name}: {value}" for name, value in via["proxy_headers"].items()] if plain else []
-            request = aiohttp.ClientRequest("GET", url, **via)
-            if via:  # aiohttp adds this when it connects, and then knows the pooled connection by what it has added
-                via["proxy_headers"]["Host"] = request.headers["Host"]
-            known = self._origins[origin] = _Origin(request, origin if plain else "", tuple(lines))
+        """Keep an upstream in mind."""
+        if len(self._origins) >= _ORIGINS:
+            self._origins.clear()
+        url = URL(origin, encoded=True)
+        if url.scheme not in ("http", "https"):
+            raise aiohttp.InvalidURL(url, "neither http nor https")
+        via = self._proxy(url)
+        plain = bool(via) and url.scheme == "http"  # then the proxy reads the request itself
+        lines = [f"{name}: {value}" for name, value in via["proxy_headers"].items()] if plain else []
+        request = aiohttp.ClientRequest("GET", url, **via)
+        if via:  # aiohttp adds this when it connects, and then knows the pooled connection by what it has added
+            via["proxy_headers"]["Host"] = request.headers["Host"]
+        known = self._origins[origin] = _Origin(request, origin if plain else "", tuple(lines))
         return known
 
     def _proxy(self, url: URL) -> _Via:

@@ -62,7 +62,7 @@ class Asked:
 
 def asked(early: bytes = b"") -> Asked:
     wires, free, lost = Wires(), list[Asking](), list[Exception | None]()
-    return Asked(wires, Asking(cast(Any, wires), free.append, lost.append, early), free, lost)
+    return Asked(wires, Asking(cast(Any, wires), wires.close, free.append, lost.append, early), free, lost)
 
 
 async def read(answer: Answer) -> bytes:
