@@ -172,6 +172,7 @@ class Reading:
             len(names) != len(self.fields)
             or not _ODD.isdisjoint(names)
             or "host" not in names
+            or int(names.get("content-length", 0)) > PLAIN_BYTES
             or self.method == "CONNECT"
             or parser.should_upgrade()
         ):

@@ -156,5 +156,7 @@ def test_what_is_large_is_not_read_here(monkeypatch: pytest.MonkeyPatch) -> None
     *before, last = read(head, *[bytes(PLAIN_BYTES // 4)] * 4)
     assert before == [None] * 4
     assert last == head + bytes(PLAIN_BYTES)
+    head = request("POST / HTTP/1.1", "Host: h", f"Content-Length: {PLAIN_BYTES + 1}")
+    assert read(head) == [head]
     monkeypatch.setattr(asked, "_HEAD_BYTES", 20)
     assert read(POST[:30]) == [POST[:30]]
