@@ -19,7 +19,7 @@ __all__ = ["foreign"]
 _LOCAL = (".localhost", ".internal", ".local")
 """Ends of names that public DNS never gives (RFC 6761, RFC 6762 and ICANN's reservation of `internal`)."""
 
-_LONG = 512  # more than any name with its port
+_LONG = 512  # characters that are not worth keeping in mind
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d*)?")
 
@@ -31,6 +31,13 @@ def foreign(host: str, origin: str | None) -> str:
         host: the Host field; empty where there is none.
         origin: the Origin field, which browsers send.
     """
+    if len(host) + len(origin or "") > _LONG:
+        return _foreign.__wrapped__(host, origin)
+    return _foreign(host, origin)
+
+
+@lru_cache(maxsize=64)  # an agent calls by the same few names
+def _foreign(host: str, origin: str | None) -> str:
     if host and not _is_local(host):
         return f"a request to this gateway is made out to 127.0.0.1 or localhost, not to {host[:200]!r}"
     if origin is not None and not _is_local(origin.partition("://")[2]):
@@ -40,11 +47,6 @@ def foreign(host: str, origin: str | None) -> str:
 
 def _is_local(authority: str) -> bool:
     """Whether nobody could have this name, or this address for a name, given out by public DNS."""
-    return len(authority) <= _LONG and _local(authority)
-
-
-@lru_cache(maxsize=64)  # an agent calls by the same few names
-def _local(authority: str) -> bool:
     found = _AUTHORITY.fullmatch(authority.lower())
     if found is None:
         return False

@@ -220,9 +220,6 @@ class Gateway:
             call = replace(call, kind="mcp", name="GET")
         bodies: list[LiveBody | Stream] = []
 
-        def place(url: str) -> str:
-            return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
-
         websocket = request.headers.get("upgrade", "").lower() == "websocket"
 
         async def send(call: Call) -> Reply:
@@ -238,6 +235,10 @@ class Gateway:
             bodies.append(reply.body)
             if call.method != "GET" or reply.status != 200 or not reply.streamed:
                 return reply
+
+            def place(url: str) -> str:
+                return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
+
             stream = Stream(reply.body, call, live, passage, place if origin else str)
             bodies.append(stream)
             return replace(reply, body=stream)

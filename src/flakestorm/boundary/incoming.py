@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import cast
 
 from aiohttp import web
@@ -28,6 +29,9 @@ _SAID = (
     ("x-server-timeout", 1.0),  # Google's
 )
 """Request headers in which clients say how long they wait, and what makes seconds of them."""
+
+_SAYING = frozenset(name for name, _ in _SAID)
+_SHORT = 512  # characters of a URL that are worth keeping in mind
 
 
 async def call_of(request: Asked, url: str, passage: Passage, patience: Patience, way: str) -> Call:
@@ -60,7 +64,9 @@ async def call_of(request: Asked, url: str, passage: Passage, patience: Patience
     return Call(
         method=request.method,
         url=url,
-        headers=end_to_end(request.raw_headers, host=_authority(url)),
+        headers=end_to_end(
+            request.raw_headers, host=_authority(url) if len(url) <= _SHORT else _authority.__wrapped__(url)
+        ),
         body=body,
         upload=upload,
         lane=passage.lane(peer_of(request), way),
@@ -71,6 +77,8 @@ async def call_of(request: Asked, url: str, passage: Passage, patience: Patience
 def patience_of(request: Asked, clock: Clock) -> Patience:
     """The client's, as far as it says how long it waits."""
     headers = request.headers
+    if type(headers) is dict and _SAYING.isdisjoint(headers):  # as nearly always; its names are in lower case
+        return Patience(clock, known=False)
     for name, scale in _SAID:
         said = headers.get(name)
         if said is None:
@@ -95,5 +103,6 @@ def peer_of(request: Asked) -> object:
     return request.transport.get_extra_info("peername") if request.transport is not None else None
 
 
+@lru_cache(maxsize=1024)  # an agent calls few addresses, each of them often
 def _authority(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].partition("?")[0]
