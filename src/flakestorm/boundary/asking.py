@@ -128,7 +128,7 @@ class Asking(asyncio.Protocol):
         early: what the upstream said before it was asked.
 
     Attributes:
-        open: whether it can be asked; False from the moment it is known to have ended.
+        open: False where it has been closed from here, or has ended.
         idle_since: for the pool that keeps it.
     """
 
@@ -174,6 +174,11 @@ class Asking(asyncio.Protocol):
             self.close()
             raise
         return answer
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be asked, as far as is known."""
+        return self.open and not self._transport.is_closing()
 
     def close(self) -> None:
         """Drop the connection."""
@@ -232,7 +237,7 @@ class Asking(asyncio.Protocol):
         self._answer = None
         if answer.bodiless:  # the parser may still wait for a body
             self._parser = self._parsing()
-        if keep and self.open and not self._transport.is_closing():
+        if keep and self.ready:
             self._resume()
             self._free(self)
         else:
@@ -248,6 +253,7 @@ class Asking(asyncio.Protocol):
             else:
                 answer.end(exc if isinstance(exc, OSError) else ConnectionResetError("it hung up"))
         self.open = False
+        del self._parser  # it holds this, and there may be many before the garbage collector comes by
         self._lost(exc)
 
     # What the parser calls. An exception ends the parsing: what comes after a reply is none of it.

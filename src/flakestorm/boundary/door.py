@@ -69,6 +69,7 @@ class Door(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._arrived()
         super().connection_lost(exc)
+        self._reading = None
         if self._answering is not None:
             self._answering.cancel()
 

@@ -174,7 +174,7 @@ class Live:
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
-            if connection.open and connection.idle_since + _IDLE_S > self._loop.time():
+            if connection.ready and connection.idle_since + _IDLE_S > self._loop.time():
                 return connection
             connection.close()
         return None
@@ -211,7 +211,7 @@ class Live:
             for connection in connections:
                 if connection.idle_since <= since:
                     connection.close()
-            self._idle[origin] = [connection for connection in connections if connection.open]
+            self._idle[origin] = [connection for connection in connections if connection.ready]
             if not self._idle[origin]:
                 del self._idle[origin]
         self._sweeping = self._loop.call_later(_IDLE_S, self._sweep) if self._idle else None
