@@ -11,9 +11,9 @@ from fuzz.material import Bytes
 __all__ = ["check"]
 
 _PARTS = (b"GET / HTTP/1.1", b"POST /x HTTP/1.1", b"HTTP/1.1 200 OK", b"HTTP/1.1 103 Early", b"HTTP/1.0 304 ", b"\r\n",
-          b"\r\n", b"\r\n\r\n", b"\n", b"Host: h", b"Content-Length: 3", b"Content-Length: 0", b"Transfer-Encoding: chunked",
-          b"Connection: close", b"Upgrade: x", b"Expect: 100-continue", b"X:  y \t", b"X:", b"abc", b"3\r\nabc\r\n",
-          b"0\r\n\r\n", b"\0", b"\xe9", b" ", b"HTTP/1.1 101 Go")  # fmt: skip
+          b"\r\n", b"\r\n\r\n", b"\n", b"Host: h", b"Content-Length: 3", b"Content-Length: 0",
+          b"Transfer-Encoding: chunked", b"Connection: close", b"Upgrade: x", b"Expect: 100-continue", b"X:  y \t",
+          b"X:", b"abc", b"3\r\nabc\r\n", b"0\r\n\r\n", b"\0", b"\xe9", b" ", b"HTTP/1.1 101 Go")  # fmt: skip
 
 
 class _Wires:
