@@ -32,7 +32,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from flakestorm.core.call import PULL, Chunks, Pull, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
@@ -44,6 +44,7 @@ __all__ = [
     "awatched",
     "flow_of",
     "gather",
+    "only_taps",
     "passed",
     "pump",
     "read",
@@ -145,11 +146,12 @@ def _machine(gens: list[Chunks], top: int) -> Chunks:
 
 def pump(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
     """The reply's body as the agent gets it, for a blocking reader. Close the generator to leave early."""
-    return watched(reply) if _only_taps(reply.through) else _pumped(reply, sleep)
+    return watched(reply) if only_taps(reply.through) else _pumped(reply, sleep)
 
 
-def _only_taps(through: tuple[Transducer, ...]) -> bool:
-    return all(isinstance(transducer, Tap) for transducer in through)
+def only_taps(through: tuple[Transducer, ...]) -> TypeGuard[tuple[Tap, ...]]:
+    """Whether a body with these transducers passes as it is, and at once."""
+    return not through or all(isinstance(transducer, Tap) for transducer in through)
 
 
 def watched(reply: Reply) -> Generator[bytes, None, None]:
@@ -206,7 +208,7 @@ def _pumped(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, No
 
 def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
-    return awatched(reply) if _only_taps(reply.through) else _apumped(reply, sleep)
+    return awatched(reply) if only_taps(reply.through) else _apumped(reply, sleep)
 
 
 async def awatched(reply: Reply) -> AsyncGenerator[bytes, None]:

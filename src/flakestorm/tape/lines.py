@@ -161,7 +161,8 @@ class Lines:
         """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
         site, world, faults = exchange.site, exchange.world, exchange.faults
         place = f"{exchange.lane} {exchange.url}"
-        body, text, said = self._texts.put(place, exchange.body, grows=True)
+        asked = exchange.body
+        body, text, said = self._texts.put(place, asked, grows=True)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
         address = exchange.lane, exchange.wire, exchange.method, exchange.url
         if (like := self._addresses.get(address)) is not None:
@@ -170,7 +171,7 @@ class Lines:
             line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
             if len(self._addresses) < _BLOCKS:
                 self._addresses[address] = len(self._addresses)
-        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, exchange.body), body
+        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, asked), body
         line["reply"] = self._recorded(exchange.reply, exchange.url)
         if world is not None:
             line["world"] = self._recorded(world, exchange.url)

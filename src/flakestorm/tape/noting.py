@@ -12,7 +12,7 @@ __all__ = ["Heads", "broke", "differ", "ended", "heads", "keep_upload", "so_far"
 
 
 class Heads:
-    """Header fields without secrets; seams give the very object again where the fields are the same as before."""
+    """Header fields without secrets; the very object again where they are the same as before."""
 
     __slots__ = ("_last", "_redactor")
 
@@ -23,7 +23,7 @@ class Heads:
     def headers(self, fields: Headers) -> Headers:
         """As `Redactor.headers`."""
         last, redactor = self._last, self._redactor
-        if fields is last[0] and redactor.version == last[2]:
+        if redactor.version == last[2] and fields == last[0]:
             return last[1]
         version = redactor.version
         clean = self._but_for_some(fields) if version == last[2] and not redactor.patterns else None
