@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flakestorm.patterns.injection import injections
 from flakestorm.patterns.refusal import is_refusal
-from flakestorm.patterns.scanner import scan
+from flakestorm.patterns.scanner import readings, scan
 from fuzz.material import Bytes
 
 __all__ = ["check"]
@@ -21,7 +21,8 @@ WORDS = (
 
 def check(data: bytes) -> None:
     source = Bytes(data)
-    if source.below(2):
+    way = source.byte()
+    if way % 2:
         text = source.rest().decode("utf-8", "surrogateescape" if source.below(2) else "replace")
     else:
         text = "".join(
@@ -32,6 +33,9 @@ def check(data: bytes) -> None:
         assert 0 <= finding.start < finding.end <= len(text)
         assert finding.start >= end
         end = finding.end
+    if way & 4:
+        for finding in readings(text):
+            assert 0 <= finding.start < finding.end <= len(text)
     for finding in injections(text):
         assert 0 <= finding.start <= finding.end <= len(text)
     is_refusal(text)

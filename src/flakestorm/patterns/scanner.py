@@ -151,7 +151,9 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
 def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The stretches without overlaps, the text as a whole where there are too many."""
     found = merged(stretches)
-    return [_whole(data, stretch) for stretch in found] if len(found) <= _MOST_STRETCHES else [(0, len(data))]
+    if len(found) > _MOST_STRETCHES:
+        return [(0, len(data))]
+    return merged([_whole(data, stretch) for stretch in found])  # made longer, they may reach into the next
 
 
 def _in_url(lower: bytes, at: int) -> bool:
