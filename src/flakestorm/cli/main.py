@@ -9,6 +9,7 @@ one-line descriptions are kept here for the same reason (a test compares the two
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -163,6 +164,9 @@ def _run(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say no more
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # wherever a name is looked at first
+            click.echo(f"error: {str(error.filename)[:60]!r}...: the system takes no file names that long", err=True)
+            return 2
         if os.environ.get("FLAKESTORM_DEBUG"):
             raise
         click.echo(

@@ -10,7 +10,7 @@ import pytest
 from config_support import complaints, config
 from flakestorm.config.faults import Chaos
 from flakestorm.config.invariants import NEEDS, Invariant
-from flakestorm.config.load import reads
+from flakestorm.config.load import loads, reads
 from flakestorm.errors import ConfigError
 
 
@@ -46,6 +46,29 @@ from flakestorm.errors import ConfigError
 )
 def test_words_that_are_not_known(extra: str, said: str) -> None:
     assert said in "\n".join(complaints(extra))
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ('agent: {start: ["a\\0"]}', "agent.start[0]"),
+        ('agent: {cwd: "a\\0"}', "agent.cwd"),
+        ('agent: {env: {A: "a\\0"}}', "agent.env.A"),
+        ('agent: {env: {"a\\0": A}}', "agent.env.a\0"),
+        ('output: {path: "a\\0"}', "output.path"),
+        ('output: {filename_template: "a\\0"}', "output.filename_template"),
+    ],
+)
+def test_the_system_is_told_no_nul(keys: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(f"golden_prompts: [a]\n{keys}\n")
+    assert f"{key}: holds the character U+0000" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["''", "A=B", "'='"])
+def test_names_of_variables(name: str) -> None:
+    with pytest.raises(ConfigError, match="is no name of a variable"):
+        loads(f"golden_prompts: [a]\nagent: {{env: {{{name}: x}}}}\n")
 
 
 @pytest.mark.parametrize("kind", sorted(NEEDS))
