@@ -8,10 +8,10 @@ import orjson
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import pump
-from flakestorm.wire.mcp import Mcp, identify, key_of, messages, name_of, read, works
-from flakestorm.wire.mcp_reply import answered, broken, failed, forgotten, lying, output_schemas
-from flakestorm.wire.mcp_result import read_json, retold, texts_of, with_texts
-from flakestorm.wire.mcp_schema import filled
+from flakestorm.wire.mcp.protocol import Mcp, identify, key_of, messages, name_of, read, works
+from flakestorm.wire.mcp.reply import answered, broken, failed, forgotten, lying, output_schemas
+from flakestorm.wire.mcp.result import read_json, retold, texts_of, with_texts
+from flakestorm.wire.mcp.schema import filled
 from fuzz.material import Bytes, jsonlike
 
 __all__ = ["check"]

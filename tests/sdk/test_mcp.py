@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the mcp package is not installed")
 
-from flakestorm.wire.mcp import Mcp
+from flakestorm.wire.mcp.protocol import Mcp
 from gateway_support import held, run_python
 from mcp_support import SERVER, Run
 from mcp_ways import COMBINATIONS, WAYS, Servers

@@ -12,7 +12,7 @@ import pytest
 from flakestorm.core.call import Call
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit, Failure, Said
-from flakestorm.wire.gemini import Gemini
+from flakestorm.wire.gemini.protocol import Gemini
 from wire_support import DATA, EDITS, Make, Recorded, recorded
 
 genai = pytest.importorskip("google.genai", reason="google-genai is not installed; it is in the dev group")

@@ -12,7 +12,7 @@ import pytest
 from flakestorm.core.call import Call
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit, Failure
-from flakestorm.wire.ollama import Ollama
+from flakestorm.wire.ollama.protocol import Ollama
 from wire_ollama import chat, generation, streamed
 from wire_support import EDITS, Make
 

@@ -12,9 +12,9 @@ import pytest
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
-from flakestorm.wire.anthropic import Anthropic
+from flakestorm.wire.anthropic.protocol import Anthropic
 from flakestorm.wire.base import Edit, Failure, Said, ToolCall
-from flakestorm.wire.openai_chat import OpenAIChat
+from flakestorm.wire.openai_chat.protocol import OpenAIChat
 from wire_support import DATA, EDITS, Make, Recorded, recorded
 
 MESSAGES: Any = [{"role": "user", "content": "hi"}]

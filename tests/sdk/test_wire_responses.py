@@ -12,7 +12,7 @@ import pytest
 from flakestorm.core.call import Call
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit, Failure, Said, ToolCall
-from flakestorm.wire.openai_responses import OpenAIResponses
+from flakestorm.wire.openai_responses.protocol import OpenAIResponses
 from wire_support import DATA, EDITS, Make, Recorded, recorded
 
 WIRE = OpenAIResponses()

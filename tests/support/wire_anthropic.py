@@ -8,7 +8,7 @@ import orjson
 from hypothesis import strategies as st
 
 from flakestorm.core.call import Reply
-from flakestorm.wire.anthropic import Anthropic
+from flakestorm.wire.anthropic.protocol import Anthropic
 from flakestorm.wire.base import Edit, Said
 from flakestorm.wire.sse import events
 from wire_support import edit_bytes

@@ -8,7 +8,7 @@ import orjson
 
 from flakestorm.core.call import Reply
 from flakestorm.wire.base import Edit, Said
-from flakestorm.wire.openai_responses import OpenAIResponses
+from flakestorm.wire.openai_responses.protocol import OpenAIResponses
 from flakestorm.wire.sse import encode, events
 from wire_support import edit_bytes
 

@@ -17,7 +17,7 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.site import Site
 from flakestorm.faults.base import Change, result_faults
 from flakestorm.faults.lying import dropped_result, wrong_result
-from flakestorm.wire.mcp_result import ABSENT, read_json
+from flakestorm.wire.mcp.result import ABSENT, read_json
 from flakestorm.wire.results import Told
 from wire_support import DATA
 

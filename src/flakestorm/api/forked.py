@@ -298,7 +298,7 @@ class Forking:
 
     def _contract(self, live: Sequence[Exchange], exchanges: Sequence[Exchange]) -> tuple[Environment, str]:
         from flakestorm.tape.tools import tools_named
-        from flakestorm.wire.mcp import housekeeping
+        from flakestorm.wire.mcp.protocol import housekeeping
 
         asked = [str(e.site) for e in live if e.kind in TOOLS and not (e.kind == "mcp" and housekeeping(e.name))]
         crossed = {exchange.name for exchange in exchanges if exchange.kind in TOOLS}

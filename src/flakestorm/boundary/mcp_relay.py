@@ -22,7 +22,7 @@ from flakestorm.core.call import Call, Reply, header
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed
-from flakestorm.wire.mcp import BATCH, Mcp, Message, key_of, messages, name_of, read
+from flakestorm.wire.mcp.protocol import BATCH, Mcp, Message, key_of, messages, name_of, read
 from flakestorm.wire.shape import dump, obj
 
 __all__ = ["End", "Relay"]

@@ -27,8 +27,8 @@ from flakestorm.tape.tools import tools_named
 from flakestorm.wire.base import ToolCall as Wanted
 from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import housekeeping
-from flakestorm.wire.mcp_reply import output_schemas
+from flakestorm.wire.mcp.protocol import housekeeping
+from flakestorm.wire.mcp.reply import output_schemas
 from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.results import Key, Result, Told
 

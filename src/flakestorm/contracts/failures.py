@@ -14,7 +14,7 @@ from typing import Any
 
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import Mcp
+from flakestorm.wire.mcp.protocol import Mcp
 from flakestorm.wire.results import Told
 
 __all__ = ["BREAKS", "ENGLISH", "admission", "call_failed", "result_failed", "sounds_failed"]

@@ -23,7 +23,7 @@ from flakestorm.core.call import Headers, header
 from flakestorm.core.verdict import Verdict, failed, inconclusive, passed
 from flakestorm.tape.model import Exchange
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import Mcp
+from flakestorm.wire.mcp.protocol import Mcp
 
 __all__ = ["no_duplicate_side_effect"]
 

@@ -11,7 +11,7 @@ __all__ = ["bill", "seen", "sites_in", "unseen"]
 def seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
     """The tools and unnamed hosts that were called, then those the models spoke of."""
     from flakestorm.tape.tools import tools_named
-    from flakestorm.wire.mcp import housekeeping
+    from flakestorm.wire.mcp.protocol import housekeeping
 
     called = [name for name in sites.seen("tool", "mcp", "http") if not housekeeping(name)]
     return tuple(dict.fromkeys((*called, *tools_named(recorder.exchanges))))

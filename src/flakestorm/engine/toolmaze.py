@@ -21,7 +21,7 @@ from flakestorm.config.model import Scenario, ToolFault
 from flakestorm.core.call import Call
 from flakestorm.engine.judged import Judged
 from flakestorm.faults.base import tool_faults
-from flakestorm.wire.mcp import housekeeping
+from flakestorm.wire.mcp.protocol import housekeeping
 
 __all__ = ["scenarios_for", "tools_in", "tools_used"]
 

@@ -8,8 +8,8 @@ import orjson
 
 from flakestorm.config.model import ToolFault
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import failed
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import failed
 
 __all__ = ["ERROR_CODE", "TIMEOUT_MS", "failure", "failure_words", "phrase"]
 

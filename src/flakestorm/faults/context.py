@@ -20,8 +20,8 @@ from flakestorm.faults.base import Change, Scene, context_attacks, inward, resul
 from flakestorm.faults.canary import instruction
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.hiding import hidden, hidden_in_mcp, hidden_in_text
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import answered
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import answered
 from flakestorm.wire.results import Told
 from flakestorm.wire.shape import Doc, obj
 

@@ -28,9 +28,9 @@ from flakestorm.faults.retelling import (
     told_otherwise,
 )
 from flakestorm.wire.json_schema import checker
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import answered
-from flakestorm.wire.mcp_result import ABSENT, read_json
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import answered
+from flakestorm.wire.mcp.result import ABSENT, read_json
 from flakestorm.wire.results import Told
 from flakestorm.wire.shape import Doc, dump
 from flakestorm.wire.splice import Path, edited

@@ -11,7 +11,7 @@ from flakestorm.core.call import Call
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.faults.base import Scene, inward, tool_faults
 from flakestorm.faults.canary import instruction
-from flakestorm.wire.mcp_reply import answered
+from flakestorm.wire.mcp.reply import answered
 from flakestorm.wire.shape import Doc, items, obj, string
 
 __all__ = ["DEFAULT_POISON", "LISTING", "session_lost", "tool_poisoning"]

@@ -17,7 +17,7 @@ from flakestorm.core.stream import pump
 from flakestorm.errors import CallFailed, FlakestormError
 from flakestorm.faults.answers import TIMEOUT_MS, failure, failure_words
 from flakestorm.faults.base import Scene, inward, tool_faults
-from flakestorm.wire.mcp import Mcp, read
+from flakestorm.wire.mcp.protocol import Mcp, read
 from flakestorm.wire.shape import dump
 
 __all__ = ["connection_reset", "duplicate", "flap", "timeout_after_commit"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.wire.encoding import decoded
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import output_schemas
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import output_schemas
 
 __all__ = ["Promises"]
 

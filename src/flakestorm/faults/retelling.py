@@ -18,9 +18,9 @@ from flakestorm.faults.base import Change, Scene, inward
 from flakestorm.faults.lies import anything
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.json_schema import checker
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import answered
-from flakestorm.wire.mcp_result import retold, texts_of, with_texts
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import answered
+from flakestorm.wire.mcp.result import retold, texts_of, with_texts
 from flakestorm.wire.results import Told
 from flakestorm.wire.shape import Doc, obj
 from flakestorm.wire.splice import Path

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from flakestorm.core.call import Call, header
 from flakestorm.core.pipeline import Flow
 from flakestorm.core.site import Site
-from flakestorm.wire.mcp import read
-from flakestorm.wire.mcp_reply import forgotten
+from flakestorm.wire.mcp.protocol import read
+from flakestorm.wire.mcp.reply import forgotten
 
 __all__ = ["Sessions"]
 

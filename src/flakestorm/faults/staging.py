@@ -46,7 +46,7 @@ from flakestorm.faults.rewriting import Carried, Results
 from flakestorm.faults.sessions import Sessions
 from flakestorm.wire.classify import url_matches
 from flakestorm.wire.conversation import CallNames, Noted, holds_results, tool_results
-from flakestorm.wire.mcp import Mcp, works
+from flakestorm.wire.mcp.protocol import Mcp, works
 from flakestorm.wire.results import Result
 
 __all__ = ["INPUT", "Stage", "matcher", "result_matcher"]

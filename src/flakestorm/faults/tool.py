@@ -21,8 +21,8 @@ from flakestorm.core.stream import gather
 from flakestorm.faults.answers import failure, failure_words, phrase
 from flakestorm.faults.base import Scene, inward, tool_faults
 from flakestorm.wire.encoding import decoded
-from flakestorm.wire.mcp import Mcp
-from flakestorm.wire.mcp_reply import answered, broken, lying
+from flakestorm.wire.mcp.protocol import Mcp
+from flakestorm.wire.mcp.reply import answered, broken, lying
 
 __all__ = [
     "BROKEN_END",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from flakestorm.wire.mcp_result import ABSENT, read_json
+from flakestorm.wire.mcp.result import ABSENT, read_json
 
 __all__ = ["Doc", "as_text", "conversation", "parsed", "unflattened"]
 

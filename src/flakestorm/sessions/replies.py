@@ -13,9 +13,9 @@ from typing import Any, Literal
 from flakestorm.config.replays import ToolResponse
 from flakestorm.core.call import Call, Headers, Reply
 from flakestorm.errors import CallFailed
-from flakestorm.wire.mcp import read
-from flakestorm.wire.mcp_reply import failed
-from flakestorm.wire.mcp_result import ABSENT, read_json
+from flakestorm.wire.mcp.protocol import read
+from flakestorm.wire.mcp.reply import failed
+from flakestorm.wire.mcp.result import ABSENT, read_json
 from flakestorm.wire.results import Told
 from flakestorm.wire.shape import Doc, dump, obj
 

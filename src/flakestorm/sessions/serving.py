@@ -24,7 +24,7 @@ from flakestorm.faults.promises import Promises
 from flakestorm.sessions.replies import reply_of, told_of
 from flakestorm.wire.conversation import CallNames, holds_results, rewrite, tool_results
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import Mcp, works
+from flakestorm.wire.mcp.protocol import Mcp, works
 from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.results import Key, Result, Told
 

@@ -18,8 +18,8 @@ from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import WORK, messages, read
-from flakestorm.wire.mcp_result import ABSENT, read_json
+from flakestorm.wire.mcp.protocol import WORK, messages, read
+from flakestorm.wire.mcp.result import ABSENT, read_json
 from flakestorm.wire.results import Key
 from flakestorm.wire.shape import obj, objects, string
 

@@ -232,7 +232,7 @@ def _answer(reply: Reply | CallFailed) -> Flow:
 def _refusal(call: Call, text: str) -> Reply:
     """What a call is told that the tape does not answer, in the form in which its client expects errors."""
     if call.kind == "mcp" and call.wire:
-        from flakestorm.wire.mcp_reply import failed
+        from flakestorm.wire.mcp.reply import failed
 
         return failed(call, text)
     if call.method == "CALL":

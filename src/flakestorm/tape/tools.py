@@ -15,7 +15,7 @@ from flakestorm.tape.model import Exchange
 from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.conversation import CallNames, tool_results
 from flakestorm.wire.encoding import decode_body
-from flakestorm.wire.mcp import housekeeping
+from flakestorm.wire.mcp.protocol import housekeeping
 from flakestorm.wire.results import Key
 
 __all__ = ["calls_of", "sites_of", "tool_results_of", "tools_named"]

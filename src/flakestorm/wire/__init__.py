@@ -1,1 +1,1 @@
-"""Bytes into meaning and back, one file per protocol. Pure."""
+"""Bytes into meaning and back: each protocol a file or a room of its own, beside it what they share. Pure."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from flakestorm.core.call import Call
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Kind, Sites
-from flakestorm.wire.mcp import identify
+from flakestorm.wire.mcp.protocol import identify
 from flakestorm.wire.protocols import candidates
 
 __all__ = ["UNNAMED", "classify", "host_name", "is_loopback", "url_matches"]

@@ -24,13 +24,13 @@ from flakestorm.wire.results import Dialect, Result, Told, results, rewritten
 __all__ = ["DIALECTS", "CallNames", "Noted", "dialect_of", "holds_results", "rewrite", "tool_results"]
 
 DIALECTS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-"""The wires that carry tool results; the module `results_*` of that name says how they are spelled."""
+"""The wires that carry tool results; the module `results` of that name says how they are spelled."""
 
 
 @cache
 def dialect_of(wire: str) -> Dialect | None:
     """How a wire spells tool results; None if it carries none, or is not known."""
-    return cast(Dialect, import_module(f"flakestorm.wire.results_{wire}")) if wire in DIALECTS else None
+    return cast(Dialect, import_module(f"flakestorm.wire.{wire}.results")) if wire in DIALECTS else None
 
 
 _ESCAPE = b"\\u00"  # how JSON may write a letter, though nobody does

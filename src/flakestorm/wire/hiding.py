@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from flakestorm.wire.mcp_schema import filled
+from flakestorm.wire.mcp.schema import filled
 from flakestorm.wire.shape import Doc, dump, objects, string
 from flakestorm.wire.splice import Path, span, spliced, with_members
 

@@ -32,11 +32,11 @@ class Protocol(Record, frozen=True):
 
 
 PROTOCOLS = (
-    Protocol("openai_chat", "openai_chat:OpenAIChat", ("/chat/completions",)),
-    Protocol("openai_responses", "openai_responses:OpenAIResponses", ("/responses",)),
-    Protocol("anthropic", "anthropic:Anthropic", ("/v1/messages", ":rawPredict", ":streamRawPredict")),
-    Protocol("gemini", "gemini:Gemini", (":generateContent", ":streamGenerateContent")),
-    Protocol("ollama", "ollama:Ollama", ("/api/chat", "/api/generate")),
+    Protocol("openai_chat", "openai_chat.protocol:OpenAIChat", ("/chat/completions",)),
+    Protocol("openai_responses", "openai_responses.protocol:OpenAIResponses", ("/responses",)),
+    Protocol("anthropic", "anthropic.protocol:Anthropic", ("/v1/messages", ":rawPredict", ":streamRawPredict")),
+    Protocol("gemini", "gemini.protocol:Gemini", (":generateContent", ":streamGenerateContent")),
+    Protocol("ollama", "ollama.protocol:Ollama", ("/api/chat", "/api/generate")),
     Protocol("bedrock", "bedrock:Bedrock", ("/converse",)),
     Protocol("bedrock_invoke", "bedrock:BedrockInvoke", ("/invoke",)),
     Protocol("embeddings", "embeddings:Embeddings", ("mbed", ":predict")),
@@ -44,7 +44,7 @@ PROTOCOLS = (
 )
 """In the order in which they are asked whether a call is theirs."""
 
-_HOMES = {protocol.name: protocol.home for protocol in PROTOCOLS} | {"mcp": "mcp:Mcp"}
+_HOMES = {protocol.name: protocol.home for protocol in PROTOCOLS} | {"mcp": "mcp.protocol:Mcp"}
 
 
 def candidates(call: Call) -> tuple[Wire, ...]:

@@ -141,7 +141,7 @@ UNUSED = {
     *(f"flakestorm.contracts.{name}" for name in ("safety", "trajectory")),
     *(f"flakestorm.wire.{protocol.home.partition(':')[0]}" for protocol in PROTOCOLS),
     "flakestorm.agents.process", "flakestorm.boundary.gateway", "flakestorm.boundary.inprocess", "flakestorm.patterns",
-    "flakestorm.wire.mcp",
+    "flakestorm.wire.mcp.protocol",
 }  # fmt: skip
 LATER = {
     "importlib.resources", "jinja2", "lzma", "shutil", "sqlite3", "tempfile", "zipfile", "flakestorm.reports.document",

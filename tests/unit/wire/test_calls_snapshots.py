@@ -8,8 +8,8 @@ import pytest
 from flakestorm.wire.base import ToolCall
 from flakestorm.wire.bedrock import ConverseAnswers
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.gemini_parts import GeminiAnswers
-from flakestorm.wire.ollama import OllamaAnswers
+from flakestorm.wire.gemini.parts import GeminiAnswers
+from flakestorm.wire.ollama.protocol import OllamaAnswers
 from wire_ollama import chat
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from flakestorm.wire.base import Failure, Wire
-from flakestorm.wire.openai_chat import OpenAIChat
-from flakestorm.wire.openai_responses import OpenAIResponses
+from flakestorm.wire.openai_chat.protocol import OpenAIChat
+from flakestorm.wire.openai_responses.protocol import OpenAIResponses
 from flakestorm.wire.sse import Parser
 from model_replies import call_of
 

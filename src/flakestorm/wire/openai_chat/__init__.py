@@ -1,0 +1,1 @@
+"""OpenAI Chat Completions, and what speaks like it."""
