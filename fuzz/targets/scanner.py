@@ -28,14 +28,15 @@ def check(data: bytes) -> None:
         text = "".join(
             WORDS[source.below(len(WORDS))] * (1 + source.below(3)) + source.text() for _ in range(source.below(12))
         )
-    end = 0
-    for finding in scan(text):
-        assert 0 <= finding.start < finding.end <= len(text)
-        assert finding.start >= end
-        end = finding.end
-    if way & 4:
+    if way & 4:  # what scan looks for, and the rest
         for finding in readings(text):
             assert 0 <= finding.start < finding.end <= len(text)
+    else:
+        end = 0
+        for finding in scan(text):
+            assert 0 <= finding.start < finding.end <= len(text)
+            assert finding.start >= end
+            end = finding.end
     for finding in injections(text):
         assert 0 <= finding.start <= finding.end <= len(text)
     is_refusal(text)
