@@ -252,9 +252,9 @@ def _main() -> None:
     with tempfile.TemporaryDirectory() as place:
         began = time.monotonic()
         done = interrupted(Path(place), given.count, seed=given.seed, signals=signals)
-        took = time.monotonic() - began
-    unmoved = [asdict(each) for each in done.unmoved]
-    print(json.dumps({**done.__dict__, "unmoved": unmoved, "took_s": round(took)}))
+        took_s = round(time.monotonic() - began)
+        unmoved = [asdict(each) for each in done.unmoved]
+        print(json.dumps({**done.__dict__, "unmoved": unmoved, "took_s": took_s}), flush=True)  # removing it takes long
 
 
 if __name__ == "__main__":
