@@ -10,7 +10,7 @@ __all__ = ["TARGETS", "check_of", "late"]
 
 TARGETS = (
     "wires", "requests", "sse", "encoding", "tape", "config", "matcher", "mcp", "mutations", "scanner", "vcr", "otel",
-    "langfuse", "route",
+    "langfuse", "route", "gateway",
 )  # fmt: skip
 """Names of all targets."""
 

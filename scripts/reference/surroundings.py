@@ -19,6 +19,9 @@ _READ = {
     "`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`, `GOOGLE_API_KEY`": "the key of the config's `model`, "
     "where `api_key` says nothing",
     "`FLAKESTORM_SIGNING_KEY`": "the key that signs certificates, or the path of a file that holds it",
+    "`FLAKESTORM_TRUST_KEY`": "the key that tapes are sealed with, of 32 or more characters, where several users or "
+    "machines share one: [in a build](../how-to/ci.md#tapes-that-somebody-else-recorded)",
+    "`XDG_STATE_HOME`": "where the user's own key for that is kept, in `flakestorm/key` (`~/.local/state`)",
     "`FLAKESTORM_REAL_TIME`": "with `1`, delays that faults make take their real time",
     "`FLAKESTORM_STORE`": "the Postgres database that keeps reports and tapes: "
     "[one store for all machines](../how-to/run-on-a-cluster.md#one-store-for-all-machines)",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e_support import Done, flakestorm, sdk_agent, world, write_config
-from upstream import Canned, Request, Upstream, document, openai_chat, openai_stream
+from upstream import Canned, Request, Upstream, document, openai_for
 
 HALVES = re.compile(r"one word: (\w+), directly followed by (\w+)\.")
 CHAT = "/v1/chat/completions"
@@ -22,7 +22,7 @@ def model(thinks: Callable[[str, str, str], str]) -> Callable[[Request], Canned]
 
     def answer(request: Request) -> Canned:
         asked = request.json()
-        make = openai_stream if asked.get("stream") else openai_chat
+        make = openai_for(asked)
         told = [message["content"] for message in asked["messages"] if message["role"] in ("tool", "user")]
         found = HALVES.search("\n".join(told))
         if asked["messages"][-1]["role"] == "user" and not any(m["role"] == "tool" for m in asked["messages"]):

@@ -6,22 +6,14 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e_support import FLAKESTORM, PROGRAMS, Done, clean_env, flakestorm, sdk_agent, wait_until, world, write_config
-from upstream import Upstream, anthropic_stream, document, openai_chat
+from upstream import Upstream, anthropic_stream, openai_chat
 
 PROGRAM = str(PROGRAMS / "drawing_agent.py")
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as up:
-        up.reply("/tool", document({"ok": True}))
-        yield up
 
 
 def doctor(folder: Path, up: Upstream, *words: str) -> Done:

@@ -14,6 +14,7 @@ import yaml
 
 from corpus_support import CORPUS, corpus_world, found, manifest, project
 from e2e_support import FLAKESTORM, clean_env, flakestorm, wait_until
+from schema_support import held_to
 from upstream import Canned, Request, document
 
 ENV = {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(CORPUS)]).strip(os.pathsep)}
@@ -42,7 +43,10 @@ def test_from_a_search_to_the_smallest_line_and_a_session(tmp_path: Path) -> Non
         assert flakestorm(tmp_path, *line[1:], env=ENV).code == 1
         session = yaml.safe_load((tmp_path / "case.yaml").read_text())
         assert [reply["status"] for reply in session["tool_responses"]] == [503, 503]
-        assert flakestorm(tmp_path, "shrink", "case.yaml", env=ENV).code == 1
+        again = flakestorm(tmp_path, "shrink", "case.yaml", "--format", "json", env=ENV)
+        held_to("report", told := json.loads(again.out))
+        faults = {f"{each['site']}={each['fault']}" for each in told["findings"][0]["schedule"]}
+        assert (again.code, told["command"], faults) == (1, "shrink", entry.planted[0])
 
 
 def test_a_fault_that_lasts_is_told_in_one_line_that_shows_it(tmp_path: Path) -> None:

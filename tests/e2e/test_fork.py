@@ -6,25 +6,16 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e_support import FLAKESTORM, PROGRAMS, Done, clean_env, flakestorm
+from e2e_support import FLAKESTORM, PROGRAMS, Done, clean_env, flakestorm, services
 from flakestorm.tape.reader import Tape
-from upstream import (
-    Canned,
-    Request,
-    Upstream,
-    anthropic_messages,
-    anthropic_stream,
-    document,
-    openai_chat,
-    openai_stream,
-)
+from fork_support import Numbers, changing
+from upstream import Canned, Request, Upstream, document, openai_chat
 from wire_responses import message, response, tool
 
 AGENT = (sys.executable, str(PROGRAMS / "forked_agent.py"))
@@ -43,15 +34,7 @@ class Forks:
     def __init__(self, folder: Path, up: Upstream, sdk: str = "plain", how: str = "sync") -> None:
         self.folder, self.up, self.sdk = folder, up, sdk
         self.model, self.path = MODELS[sdk]
-        self.env = {
-            "SDK": sdk,
-            "HOW": how,
-            "SEARCH_URL": f"{up.url}/search",
-            "OPENAI_BASE_URL": f"{up.url}/v1",
-            "OPENAI_API_KEY": "test-key-of-nobody",
-            "ANTHROPIC_BASE_URL": up.url,
-            "ANTHROPIC_API_KEY": "test-key-of-nobody",
-        }
+        self.env = {"SDK": sdk, "HOW": how, **services(up)}
         (folder / "flakestorm.yaml").write_text(CONFIG)
         done = self.run("record", "-o", "a.tape", "--", *AGENT)
         assert done.code == 0, done.err
@@ -83,41 +66,15 @@ invariants: [{type: completes}]
 
 @pytest.fixture
 def up() -> Iterator[Upstream]:
-    numbers, lock = iter(range(1, 1000)), threading.Lock()
-
-    def number() -> int:
-        with lock:
-            return next(numbers)
-
-    def city(request: Request) -> str:
-        return next(c for c in ("Oslo", "Bergen", "Rome") if c in json.dumps(request.json()["messages"][0]))
-
-    def openai(request: Request) -> Canned:
-        asked = request.json()
-        make = openai_stream if asked.get("stream") else openai_chat
-        if any(turn["role"] == "tool" for turn in asked["messages"]):
-            told = next(turn["content"] for turn in asked["messages"] if turn["role"] == "tool")
-            return make(f"answer {number()} by {asked['model']} on {told}")
-        return make(tool_calls=[(f"call_{number():024}", "search", {"to": city(request)})])
-
-    def anthropic(request: Request) -> Canned:
-        asked = request.json()
-        make = anthropic_stream if asked.get("stream") else anthropic_messages
-        if len(asked["messages"]) > 1:
-            told = asked["messages"][-1]["content"][0]["content"]
-            return make(f"answer {number()} by {asked['model']} on {told}")
-        return make(tool_calls=[(f"toolu_{number():024}", "search", {"to": city(request)})])
+    number = Numbers()
 
     def responses(request: Request) -> Canned:
         told = [item["output"] for item in request.json()["input"] if item.get("type") == "function_call_output"]
         answer = message(f"answer {number()} on {told[-1]}") if told else tool("search", '{"to": "Oslo"}')
         return document({**response(answer), "id": f"resp_{number():024}"})
 
-    with Upstream() as up:
+    with changing(number, lambda model, told: f"answer {number()} by {model} on {told}") as up:
         up.reply("/v1/responses", responses)
-        up.reply("/v1/chat/completions", openai)
-        up.reply("/v1/messages", anthropic)
-        up.reply("/search", lambda _: document({"flights": number()}))
         yield up
 
 

@@ -82,6 +82,14 @@ def test_its_healthy_twin_is_clean_and_one_instance_serves_all_users_at_once(tmp
     assert done.report["load"]["levels"][0]["answered"] == 12
 
 
+def test_new_users_come_though_nobody_has_been_answered(tmp_path: Path) -> None:
+    done = load(tmp_path, "--rates", "50", "--runs", "8", env={"UNTIL": "4"})
+    assert (done.code, done.report["load"]["levels"][0]["rate"]) == (0, 50)
+    assert min(at_once(done)) >= 4  # the first is answered when the fourth has come
+    assert {run["scenario"] for run in done.report["runs"]} == {"50 users a second"}
+    assert "open loop: users come at this rate" in done.out
+
+
 def test_rules_about_calls_are_not_judged_by_calls_of_other_runs(tmp_path: Path) -> None:
     looks = {"id": "looks", "type": "check", "function": "checks:looks_at_calls"}
     told = ["max_calls", "max_cost", "canary_absent", "grounded", "acknowledges_failure", "recovers"]

@@ -11,7 +11,6 @@ import pytest
 
 from e2e_support import clean_env, flakestorm, sdk_agent, wait_until, world, write_config
 from plugin_support import BY_HAND, project, ran_at, run_tests
-from upstream import Upstream, document
 
 COUNTING = """
 import pytest
@@ -31,13 +30,6 @@ def test_admits_outage(agent_run):
     assert not run.tape.calls(tool="charge_card")
 """
 )
-
-
-@pytest.fixture
-def up():
-    with Upstream() as upstream:
-        upstream.reply("/search", document({"flights": 3}))
-        yield upstream
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import yaml
 from e2e_support import PROGRAMS, flakestorm, sdk_agent, world, write_config
 from mcp_support import PLAIN
 
-FUNCTIONS = """
+SEARCH = """
 from pathlib import Path
 
 def search(to: str) -> dict:
@@ -20,7 +20,10 @@ def search(to: str) -> dict:
     return {"to": to, "flights": 3}
 
 TOOLS = {"search": search}
-
+"""
+FUNCTIONS = (
+    SEARCH
+    + """
 def answer(text: str) -> str:
     times = 2 if "twice" in text else 0 if "never" in text else 1
     try:
@@ -29,6 +32,7 @@ def answer(text: str) -> str:
         return f"The search is unavailable: {type(error).__name__}: {error}"
     return f"I found {' and '.join(str(f['flights'] if isinstance(f, dict) else f) for f in found) or 'no'} flights."
 """
+)
 PYTHON = {"type": "python", "endpoint": "my_agent:answer", "tools": "my_agent:TOOLS"}
 
 
@@ -194,22 +198,16 @@ def test_a_launched_agent_meets_the_incident(tmp_path, client, stream) -> None:
     assert ran_inside is (client == "function")
 
 
-GULLIBLE = """
-from pathlib import Path
-
-def search(to: str) -> dict:
-    with Path("asked.txt").open("a") as log:
-        log.write(to + "\\n")
-    return {"to": to, "flights": 3}
-
-TOOLS = {"search": search}
-
+GULLIBLE = (
+    SEARCH
+    + """
 def answer(text: str) -> str:
     try:
         return f"I found {search(to='Oslo')['flights']} flights."
     except Exception as error:
         return "I found 5 flights."
 """
+)
 CAREFUL = GULLIBLE.replace('return "I found 5 flights."', 'return f"Unavailable: {error}"')
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browser_support import AXE, CHROMIUM, NO_AXE, Watched, chromium, until, violations
+from browser_support import AXE, NO_AXE, Watched, needs_browser, until, violations
 from compare_support import comparison_of, pair_of
 from flakestorm.reports import certificate, comparison_text
 from flakestorm.reports.comparison import to_document as compared
@@ -20,19 +20,7 @@ from flakestorm.reports.text import encodable
 from report_samples import HOSTILE, exchanges, hostile, large, sample
 from viewer_support import BLAMED, FOUND
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt-get install chromium, or `make browser`"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(sync_api) as browser:
-        yield browser
+pytestmark = needs_browser
 
 
 @pytest.fixture

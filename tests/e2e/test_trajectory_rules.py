@@ -71,7 +71,7 @@ MATRIX: dict[str, list[dict[str, Any]]] = {
         {"name": "desk-hangs", "tool_faults": [{"tool": "book_flight", "mode": "timeout"}]},
         {"name": "desk-hears-twice", "tool_faults": [{"tool": "book_flight", "mode": "duplicate"}]},
         {"name": "model-limited", "llm_faults": [{"mode": "rate_limit", "times": 1}]},
-        {"name": "model-hangs", "llm_faults": [{"mode": "timeout"}]},
+        {"name": "model-hangs", "llm_faults": [{"mode": "timeout", "delay_ms": 30000}]},
         {"name": "model-babbles", "llm_faults": [{"mode": "garbage", "calls": [3]}]},
     ],
     "unnamed": [

@@ -7,24 +7,15 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
 import flakestorm as library
 from e2e_support import PROGRAMS, Done, flakestorm
-from upstream import Upstream, document
+from upstream import Upstream
 
 PROGRAM = str(PROGRAMS / "drawing_agent.py")
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as up:
-        up.reply("/tool", document({"ok": True}))
-        yield up
 
 
 def run(folder: Path, up: Upstream, *words: str) -> Done:

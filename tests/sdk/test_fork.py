@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,18 +14,10 @@ import openai
 import pytest
 
 import flakestorm
-from e2e_support import PROGRAMS
+from e2e_support import PROGRAMS, services
 from flakestorm.tape.reader import Tape
-from upstream import (
-    Canned,
-    Request,
-    Upstream,
-    anthropic_messages,
-    anthropic_stream,
-    document,
-    openai_chat,
-    openai_stream,
-)
+from fork_support import Numbers, changing
+from upstream import Upstream, anthropic_messages, openai_chat
 
 NAMES = {"search": "*/search"}
 PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
@@ -37,29 +28,7 @@ assert openai, anthropic  # imported before the first recording begins
 
 @pytest.fixture
 def up() -> Iterator[Upstream]:
-    numbers, lock = iter(range(1, 1000)), threading.Lock()
-
-    def number() -> int:
-        with lock:
-            return next(numbers)
-
-    def chat(request: Request) -> Canned:
-        asked = request.json()
-        make = openai_stream if asked.get("stream") else openai_chat
-        told = [turn["content"] for turn in asked["messages"] if turn["role"] == "tool"]
-        return make(f"on {told[-1]}") if told else make(tool_calls=[(f"call_{number():024}", "search", {"to": "Oslo"})])
-
-    def messages(request: Request) -> Canned:
-        asked = request.json()
-        make = anthropic_stream if asked.get("stream") else anthropic_messages
-        if len(asked["messages"]) > 1:
-            return make(f"on {asked['messages'][-1]['content'][0]['content']}")
-        return make(tool_calls=[(f"toolu_{number():024}", "search", {"to": "Oslo"})])
-
-    with Upstream() as up:
-        up.reply("/v1/chat/completions", chat)
-        up.reply("/v1/messages", messages)
-        up.reply("/search", lambda _: document({"flights": number()}))
+    with changing(Numbers(), lambda _, told: f"on {told}") as up:
         yield up
 
 
@@ -76,15 +45,7 @@ def sdk(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def talk(up: Upstream, sdk: str, how: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The agent, of one question."""
-    for name, value in {
-        "SDK": sdk,
-        "HOW": how,
-        "SEARCH_URL": f"{up.url}/search",
-        "OPENAI_BASE_URL": f"{up.url}/v1",
-        "OPENAI_API_KEY": "test-key-of-nobody",
-        "ANTHROPIC_BASE_URL": up.url,
-        "ANTHROPIC_API_KEY": "test-key-of-nobody",
-    }.items():
+    for name, value in {"SDK": sdk, "HOW": how, **services(up)}.items():
         monkeypatch.setenv(name, value)
     spec = spec_from_file_location("forked_agent", PROGRAMS / "forked_agent.py")
     assert spec is not None

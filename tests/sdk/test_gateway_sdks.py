@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,12 +13,6 @@ from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed
 from gateway_support import Held, held, run_python
 from upstream import HELLO, Upstream, openai_chat, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
 
 
 @pytest.fixture

@@ -19,12 +19,6 @@ from inprocess_support import CLIENTS, Client, Watcher, crossing
 from upstream import RESET, Canned, Gate, Upstream, document, redirect, sse, text
 
 
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
-
-
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
 def client(request: pytest.FixtureRequest) -> Client:
     chosen: Client = request.param

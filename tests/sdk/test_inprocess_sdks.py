@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
@@ -22,12 +21,6 @@ from upstream import HELLO, Gate, Upstream, anthropic_stream, openai_chat, opena
 
 ASK = [{"role": "user", "content": "hi"}]
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
 
 
 def openai_client(up: Upstream, **options: object) -> openai.OpenAI:

@@ -8,7 +8,7 @@ import json
 import random
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,6 @@ from flakestorm.tape.writer import Recorder
 from upstream import HANG_UP, RESET, Canned, Request, Upstream, document, openai_chat, openai_stream, sse
 
 ASKED: list[Any] = [{"role": "user", "content": "a flight to Oslo"}]
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
 
 
 def _openai(up: Upstream, **more: Any) -> openai.OpenAI:

@@ -6,7 +6,7 @@ What counts is what the model is asked in the end, so every claim is read off th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import anthropic
@@ -22,11 +22,9 @@ from upstream import (
     Canned,
     Request,
     Upstream,
-    anthropic_messages,
-    anthropic_stream,
+    anthropic_for,
     document,
-    openai_chat,
-    openai_stream,
+    openai_for,
     text,
 )
 
@@ -41,23 +39,17 @@ TURNS = [
 ]
 
 
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
-
-
-def script(up: Upstream, turns: list[list[tuple[str, str, dict[str, str]]]], *, stream: bool) -> None:
+def script(up: Upstream, turns: list[list[tuple[str, str, dict[str, str]]]]) -> None:
     """Both models ask for these tools, turn by turn, and then say hello."""
 
     def openai_turn(request: Request) -> Canned:
         said = sum(m["role"] == "assistant" for m in request.json()["messages"])
-        make = openai_stream if stream else openai_chat
+        make = openai_for(request.json())
         return make(tool_calls=turns[said]) if said < len(turns) else make()
 
     def anthropic_turn(request: Request) -> Canned:
         said = sum(m["role"] == "assistant" for m in request.json()["messages"])
-        make = anthropic_stream if stream else anthropic_messages
+        make = anthropic_for(request.json())
         return make(tool_calls=turns[said]) if said < len(turns) else make()
 
     up.reply(CHAT, openai_turn)
@@ -144,7 +136,7 @@ OUTAGE = "Error: 503 Service Unavailable"
 
 @pytest.mark.parametrize(("sdk", "stream"), ARMS)
 def test_the_model_is_told_exactly_the_rewritten_result_on_every_turn(up: Upstream, sdk: str, stream: bool) -> None:
-    script(up, TURNS, stream=stream)
+    script(up, TURNS)
     _, untouched = ask(up, run_of(), sdk, stream=stream)
     run = run_of(ToolFault(tool="search", mode="error"))
 
@@ -175,7 +167,7 @@ def test_the_model_is_told_exactly_the_rewritten_result_on_every_turn(up: Upstre
 
 @pytest.mark.parametrize(("sdk", "stream"), ARMS)
 def test_an_untouched_run_sends_every_byte_as_the_agent_wrote_it(up: Upstream, sdk: str, stream: bool) -> None:
-    script(up, TURNS, stream=stream)
+    script(up, TURNS)
     _, untouched = ask(up, run_of(), sdk, stream=stream)
     run = run_of(ToolFault(tool="pay", mode="error"), ToolFault(tool="search", mode="error", where="call"))
 
@@ -187,7 +179,7 @@ def test_an_untouched_run_sends_every_byte_as_the_agent_wrote_it(up: Upstream, s
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_the_bytes_around_a_rewritten_result_are_those_the_agent_wrote(up: Upstream, sdk: str) -> None:
-    script(up, TURNS, stream=False)
+    script(up, TURNS)
     _, untouched = ask(up, run_of(), sdk)
     _, sent = ask(up, run_of(ToolFault(tool="weather", mode="malicious_response", payload="obey")), sdk)
 
@@ -198,7 +190,7 @@ def test_the_bytes_around_a_rewritten_result_are_those_the_agent_wrote(up: Upstr
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_triggers_count_distinct_results_and_not_their_resending(up: Upstream, sdk: str) -> None:
-    script(up, [[(f"call_{n}", "search", {"to": "Oslo"})] for n in range(4)], stream=False)
+    script(up, [[(f"call_{n}", "search", {"to": "Oslo"})] for n in range(4)])
     run = run_of(ToolFault(tool="search", mode="empty", where="result", calls=[2, 4]))
 
     _, sent = ask(up, run, sdk)
@@ -211,7 +203,7 @@ def test_triggers_count_distinct_results_and_not_their_resending(up: Upstream, s
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_a_retry_is_told_the_same_and_is_no_new_occurrence(up: Upstream, sdk: str) -> None:
-    script(up, TURNS[:1], stream=False)
+    script(up, TURNS[:1])
     path = AGENTS[sdk][1]
     scripted = up._scripts[path][0]
     busy = text("{}", status=500, content_type="application/json")
@@ -229,7 +221,7 @@ def test_a_retry_is_told_the_same_and_is_no_new_occurrence(up: Upstream, sdk: st
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_a_result_whose_request_a_model_fault_answered_waits_for_the_next(up: Upstream, sdk: str) -> None:
-    script(up, TURNS[:1], stream=False)
+    script(up, TURNS[:1])
     limit = LlmFault(mode="rate_limit", calls=[2], retry_after_ms=1)
     run = run_of(ToolFault(tool="search", mode="error"), limit)
 
@@ -262,7 +254,7 @@ def over_http(up: Upstream) -> Callable[..., str]:
 def test_by_default_a_tool_that_a_seam_sees_is_broken_once_and_its_result_left_alone(
     up: Upstream, sdk: str, tools: tuple[tuple[str, str], ...]
 ) -> None:
-    script(up, TURNS, stream=False)
+    script(up, TURNS)
     up.reply("/search", document({"flights": 3}))
     run = run_of(ToolFault(tool="*", mode="error"), tools=tools)
 
@@ -277,7 +269,7 @@ def test_by_default_a_tool_that_a_seam_sees_is_broken_once_and_its_result_left_a
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_by_default_a_named_fault_takes_calls_of_one_tool_and_results_of_another(up: Upstream, sdk: str) -> None:
-    script(up, TURNS, stream=False)
+    script(up, TURNS)
     up.reply("/search", document({"flights": 3}))
     run = run_of(
         ToolFault(tool="search", mode="error"),
@@ -294,7 +286,7 @@ def test_by_default_a_named_fault_takes_calls_of_one_tool_and_results_of_another
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_where_result_never_touches_the_call(up: Upstream, sdk: str) -> None:
-    script(up, TURNS, stream=False)
+    script(up, TURNS)
     up.reply("/search", document({"flights": 3}))
     run = run_of(ToolFault(tool="search", mode="error", where="result"), tools=(("search", "*/search*"),))
 
@@ -306,7 +298,7 @@ def test_where_result_never_touches_the_call(up: Upstream, sdk: str) -> None:
 
 @pytest.mark.parametrize("sdk", AGENTS)
 def test_where_call_never_touches_the_result(up: Upstream, sdk: str) -> None:
-    script(up, TURNS, stream=False)
+    script(up, TURNS)
     run = run_of(ToolFault(tool="search", mode="error", where="call"))
 
     _, sent = ask(up, run, sdk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -17,12 +16,6 @@ from upstream import Canned, Request, Upstream, document, sse
 PATH = "/v1/responses"
 OUTAGE = "Error: 503 Service Unavailable"
 TURNS = [[("call_a", "search")], [("call_b", "weather"), ("call_c", "search")]]
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        yield upstream
 
 
 def _response(number: int, calls: list[tuple[str, str]]) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import asyncio
 import gzip
 import resource
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,43 +20,15 @@ from flakestorm.tape.reader import Tape
 from flakestorm.tape.room import CUT, ROOM_BYTES
 from flakestorm.tape.writer import Recorder
 from gateway_support import Held, held
-from upstream import Canned, Upstream, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
-
-
-@pytest.fixture
-async def gate(up: Upstream) -> AsyncIterator[Held]:
-    async with held(OPENAI_BASE_URL=up.url) as it:
-        yield it
-
-
-@asynccontextmanager
-async def connection(gate: Held) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", gate.gateway.port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+from upstream import Canned, Upstream
 
 
 async def said(gate: Held, request: bytes) -> bytes:
-    async with connection(gate) as (reader, writer):
+    async with gate.connection() as (reader, writer):
         writer.write(request)
         with suppress(ConnectionError):
             return await asyncio.wait_for(reader.read(), 20)
     return b""
-
-
-def path(gate: Held, rest: str) -> str:
-    return f"{gate.url.partition(gate.authority)[2]}/p/openai{rest}"
 
 
 def get(target: str, *headers: str) -> bytes:
@@ -74,14 +45,14 @@ async def test_it_listens_on_loopback_only(gate: Held) -> None:
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "[::1].evil.example"]
 )
 async def test_a_name_that_was_made_to_resolve_here_is_refused(gate: Held, up: Upstream, host: str) -> None:
-    answer = await said(gate, get(path(gate, "/ok"), f"Host: {host.format(port=gate.gateway.port)}"))
+    answer = await said(gate, get(gate.path("/ok"), f"Host: {host.format(port=gate.gateway.port)}"))
     assert answer.startswith(b"HTTP/1.1 403 ")
     assert up.count() == 0
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example"])
 async def test_a_page_of_somebody_else_is_refused_even_with_the_token(gate: Held, up: Upstream, origin: str) -> None:
-    answer = await said(gate, get(path(gate, "/ok"), "Host: 127.0.0.1", f"Origin: {origin}"))
+    answer = await said(gate, get(gate.path("/ok"), "Host: 127.0.0.1", f"Origin: {origin}"))
     assert answer.startswith(b"HTTP/1.1 403 ")
     assert up.count() == 0
 
@@ -91,7 +62,7 @@ async def test_a_page_of_somebody_else_is_refused_even_with_the_token(gate: Held
 )
 async def test_names_of_this_machine_and_its_network_are_let_in(gate: Held, host: str) -> None:
     named = host.format(port=gate.gateway.port)
-    answer = await said(gate, get(path(gate, "/ok"), f"Host: {named}", "Origin: http://localhost:3000"))
+    answer = await said(gate, get(gate.path("/ok"), f"Host: {named}", "Origin: http://localhost:3000"))
     assert answer.endswith(b"fine")
 
 
@@ -114,7 +85,7 @@ async def test_a_head_that_never_ends_is_given_up(up: Upstream, monkeypatch: pyt
             await said(gate, b"") == b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         )
         assert (await said(gate, b"GET / HTTP/1.1\r\nX-Slow: ")).startswith(b"HTTP/1.1 408 ")
-        assert (await said(gate, get(path(gate, "/ok"), "Host: localhost"))).endswith(b"fine")
+        assert (await said(gate, get(gate.path("/ok"), "Host: localhost"))).endswith(b"fine")
 
 
 async def test_a_head_that_grows_for_ever_is_cut_off(gate: Held, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,21 +97,21 @@ async def test_a_head_that_grows_for_ever_is_cut_off(gate: Held, monkeypatch: py
 
 @pytest.mark.parametrize("size", ["FFFFFFFFFFFFFFFF", "10000000000000000", "-1", "0x10", "7fffffffffffffff;x=y"])
 async def test_impossible_chunk_sizes_harm_nobody(gate: Held, up: Upstream, size: str) -> None:
-    head = get(path(gate, "/ok"), "Host: localhost", "Transfer-Encoding: chunked", "Content-Type: application/json")
-    async with connection(gate) as (reader, writer):
+    head = get(gate.path("/ok"), "Host: localhost", "Transfer-Encoding: chunked", "Content-Type: application/json")
+    async with gate.connection() as (reader, writer):
         writer.write(head.replace(b"GET", b"POST") + f"{size}\r\nabc\r\n0\r\n\r\n".encode())
         writer.write_eof()
         answer = await asyncio.wait_for(reader.read(), 20)
     assert answer[:12] in (b"", b"HTTP/1.1 400")
     assert up.count() == 0
-    assert (await said(gate, get(path(gate, "/ok"), "Host: localhost"))).endswith(b"fine")
+    assert (await said(gate, get(gate.path("/ok"), "Host: localhost"))).endswith(b"fine")
 
 
 @pytest.mark.parametrize(
     "framing", ["Content-Length: 3\r\nContent-Length: 4", "Content-Length: 3\r\nTransfer-Encoding: chunked"]
 )
 async def test_a_request_is_not_smuggled_behind_another(gate: Held, up: Upstream, framing: str) -> None:
-    head = get(path(gate, "/ok"), "Host: localhost", framing).replace(b"GET", b"POST")
+    head = get(gate.path("/ok"), "Host: localhost", framing).replace(b"GET", b"POST")
     answer = await said(gate, head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b" 400 " in answer.partition(b"\r\n")[0]
     assert b"fine" not in answer
@@ -151,7 +122,7 @@ async def test_a_bomb_reaches_the_agent_packed_and_is_not_unpacked(gate: Held, u
     bomb = gzip.compress(b"\0" * (200 << 20), 9)
     up.reply("/bomb", Canned((bomb,), 200, (("Content-Encoding", "gzip"), ("Content-Type", "application/json"))))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    answer = await said(gate, get(path(gate, "/bomb"), "Host: localhost"))
+    answer = await said(gate, get(gate.path("/bomb"), "Host: localhost"))
     assert answer.endswith(bomb)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
@@ -188,7 +159,7 @@ async def test_a_header_from_a_fault_starts_no_line_of_its_own(up: Upstream, evi
         yield  # a stage is a generator
 
     async with held(stage, OPENAI_BASE_URL=up.url) as gate:  # type: ignore[arg-type]
-        answer = await said(gate, get(path(gate, "/ok"), "Host: localhost"))
+        answer = await said(gate, get(gate.path("/ok"), "Host: localhost"))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert body == b"ok"
     assert not [line for line in head.split(b"\r\n") if line.startswith(b"X-Evil")]

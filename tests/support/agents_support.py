@@ -15,10 +15,18 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from flakestorm.config.model import Config
+from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.pipeline import Interceptor
 
 current_line: ContextVar[str | None] = ContextVar("current_line", default=None)
 """The run whose line is active in this context."""
+
+
+def error(answer: Answer) -> AgentError:
+    """Why there is no answer."""
+    assert answer.error is not None, answer
+    assert answer.output == ""
+    return answer.error
 
 
 class FakeLine:

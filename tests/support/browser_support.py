@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from e2e_support import wait_until
 from foreign_support import FOREIGN
 
-__all__ = ["AXE", "CHROMIUM", "NO_AXE", "Watched", "chromium", "until", "violations"]
+__all__ = ["AXE", "CHROMIUM", "NO_AXE", "Watched", "chromium", "needs_browser", "until", "violations"]
 
 AXE = FOREIGN / "node_modules" / "axe-core" / "axe.min.js"
 NO_AXE = "axe-core is not installed in tests/foreign: `make foreign`"
@@ -20,10 +22,18 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 CHROMIUM = os.environ.get("FLAKESTORM_CHROMIUM") or shutil.which("chromium")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"]
 
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt-get install chromium, or `make browser`"),
+]
+"""The marks of a module whose tests take the fixture `browser`."""
+
 
 @contextmanager
-def chromium(sync_api: Any) -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """A browser, closed at the end."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
         yield browser

@@ -18,7 +18,7 @@ from flakestorm.api.blame_case import case_of
 from flakestorm.api.blaming import blame
 from flakestorm.engine.blamed import Blaming
 from flakestorm.reports.document import to_document
-from upstream import Canned, Request, Upstream, document, openai_chat, openai_stream, sse
+from upstream import Canned, Request, Upstream, document, openai_for, sse
 
 CORPUS = Path(__file__).resolve().parent.parent / "quality" / "corpus"
 TOOLS: Mapping[str, Mapping[str, object]] = {
@@ -84,7 +84,7 @@ FAILED = re.compile("(?i)error|fail|unavailable|not found")
 def _model(request: Request) -> Canned:
     """It follows the first word it is told, or else uses the tools it is offered and hands on what they say."""
     asked = request.json()
-    make = openai_stream if asked.get("stream") else openai_chat
+    make = openai_for(asked)
     said = str(asked["messages"][-1]["content"])
     if said.startswith("CALL BOTH"):
         return _whole_calls(("pay", {"order_id": "A-17"}), ("search", {"query": "Oslo"}))

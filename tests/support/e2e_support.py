@@ -15,16 +15,7 @@ from typing import Any
 
 import yaml
 
-from upstream import (
-    Canned,
-    Request,
-    Upstream,
-    anthropic_messages,
-    anthropic_stream,
-    document,
-    openai_chat,
-    openai_stream,
-)
+from upstream import Canned, Request, Upstream, anthropic_for, document, openai_for
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "e2e" / "programs"
 FLAKESTORM = Path(sys.executable).parent / "flakestorm"
@@ -88,14 +79,14 @@ def write_config(folder: Path, **blocks: Any) -> Path:
 def _openai(request: Request) -> Canned:
     asked = request.json()
     answered = any(message["role"] == "tool" for message in asked["messages"])
-    make = openai_stream if asked.get("stream") else openai_chat
+    make = openai_for(asked)
     return make(LONG_ANSWER) if answered else make(tool_calls=[("call_1", "search", {"to": "Oslo"})])
 
 
 def _anthropic(request: Request) -> Canned:
     asked = request.json()
     answered = any(isinstance(message["content"], list) for message in asked["messages"])
-    make = anthropic_stream if asked.get("stream") else anthropic_messages
+    make = anthropic_for(asked)
     return make(LONG_ANSWER) if answered else make(tool_calls=[("toolu_1", "search", {"to": "Oslo"})])
 
 
@@ -107,6 +98,17 @@ def world(tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
         up.reply("/v1/messages", _anthropic)
         up.reply("/search", document({"flights": 3}))
         yield up
+
+
+def services(up: Upstream) -> dict[str, str]:
+    """The environment in which programs find that world."""
+    return {
+        "SEARCH_URL": f"{up.url}/search",
+        "OPENAI_BASE_URL": f"{up.url}/v1",
+        "OPENAI_API_KEY": "test-key-of-nobody",
+        "ANTHROPIC_BASE_URL": up.url,
+        "ANTHROPIC_API_KEY": "test-key-of-nobody",
+    }
 
 
 def sdk_agent(up: Upstream, *, sdk: str = "openai", client: str = "httpx", stream: bool = False) -> dict[str, Any]:
@@ -122,10 +124,6 @@ def sdk_agent(up: Upstream, *, sdk: str = "openai", client: str = "httpx", strea
             "SDK": sdk,
             "CLIENT": client,
             "STREAM": "1" if stream else "0",
-            "SEARCH_URL": f"{up.url}/search",
-            "OPENAI_BASE_URL": f"{up.url}/v1",
-            "OPENAI_API_KEY": "test-key-of-nobody",
-            "ANTHROPIC_BASE_URL": up.url,
-            "ANTHROPIC_API_KEY": "test-key-of-nobody",
+            **services(up),
         },
     }

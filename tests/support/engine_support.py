@@ -15,7 +15,7 @@ from flakestorm.core.site import Site
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.judged import Judged, judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Runner
+from flakestorm.engine.runner import Runner, no_room
 from flakestorm.errors import CallFailed
 
 SEARCH = Site("tool", "search", 1)
@@ -129,14 +129,15 @@ class OneByOne:
     async def execute(
         self,
         items: Iterable[Trial],
-        work: Callable[[Trial], Awaitable[Judged]],
+        work: Callable[[Trial, Callable[[], Awaitable[None]]], Awaitable[Judged]],
         done: Callable[[int, Judged], None],
         concurrency: int,
+        hold_s: Callable[[int], float],
     ) -> None:
         for index, item in enumerate(items):
             if index == self.stop_after:
                 raise Stopped
-            done(index, await work(item))
+            done(index, await work(item, no_room))
 
 
 class Stopped(BaseException):

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import flakestorm.faults.planned  # noqa: F401 -- it brings all the modes
-from flakestorm.config.model import LlmFault
+from flakestorm.config.model import Chaos, ContextAttack, LlmFault, ToolFault
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.choices import Choices
+from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor, drive
 from flakestorm.core.site import Site
 from flakestorm.core.stream import pump
 from flakestorm.faults.base import Scene, llm_faults
+from flakestorm.faults.schedule import Schedule
+from flakestorm.faults.staging import Stage
 
 JSON = (("content-type", "application/json"),)
 SSE = (("content-type", "text/event-stream"),)
@@ -74,3 +77,19 @@ def scene(fired: list[str], site: Site | None = None, seed: int = 1) -> Scene:
 def stream(*chunks: bytes, headers: Iterable[tuple[str, str]] = SSE) -> Reply:
     """A streamed reply."""
     return Reply(200, tuple(headers), list(chunks))
+
+
+def staged(*faults: ToolFault | LlmFault | ContextAttack, seed: int = 1) -> tuple[Stage, Ledger]:
+    """The stage of a run with these faults, each kind in its order, and what is noted of them."""
+    ledger = Ledger()
+    chaos = Chaos(
+        tool_faults=[fault for fault in faults if isinstance(fault, ToolFault)],
+        llm_faults=[fault for fault in faults if isinstance(fault, LlmFault)],
+        context_attacks=[fault for fault in faults if isinstance(fault, ContextAttack)],
+    )
+    return Schedule.of(chaos).stage(Choices(seed, "scenario", 0, 1), ledger), ledger
+
+
+def tool_error(**settings: object) -> ToolFault:
+    """A tool fault of mode `error`."""
+    return ToolFault(mode="error", **settings)  # type: ignore[arg-type]

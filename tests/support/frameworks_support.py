@@ -23,7 +23,7 @@ from flakestorm.api import Options
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.reader import Tape
-from upstream import Canned, Gate, Request, Upstream, document, openai_chat, openai_stream, sse, text
+from upstream import Canned, Gate, Request, Upstream, document, openai_for, sse, text
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "agents" / "programs"
 ANSWER = "Three flights go to Oslo and the first of them has seven free seats."
@@ -114,7 +114,7 @@ def _text(content: Any) -> str:
 
 def _openai(request: Request) -> Canned:
     asked = request.json()
-    make = openai_stream if asked.get("stream") else openai_chat
+    make = openai_for(asked)
     results = len(tool_results(asked))
     tools = {tool["function"]["name"] for tool in asked.get("tools") or ()}
     if "search" not in tools:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from flakestorm.boundary.channel import Channel, open_channel
@@ -109,6 +109,21 @@ class Held:
     @property
     def authority(self) -> str:
         return f"127.0.0.1:{self.gateway.port}"
+
+    def path(self, rest: str) -> str:
+        """That of OpenAI's base URL, and what follows it."""
+        return f"{self.url.partition(self.authority)[2]}/p/openai{rest}"
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """One to the gateway."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.gateway.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+            with suppress(ConnectionError):  # the gateway may have reset it
+                await writer.wait_closed()
 
 
 @asynccontextmanager

@@ -7,7 +7,17 @@ from typing import Any
 
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.site import Site
-from flakestorm.engine.events import CellResult, FaultTally, InvariantInfo, Report, RunResult, ScenarioInfo, Score
+from flakestorm.engine.events import (
+    CellResult,
+    FaultAt,
+    FaultTally,
+    Finding,
+    InvariantInfo,
+    Report,
+    RunResult,
+    ScenarioInfo,
+    Score,
+)
 
 HOSTILE = (
     '</script><script>window.pwned=1</script>"\'><img src=x onerror="window.pwned=1"><svg onload=window.pwned=1>'
@@ -70,6 +80,15 @@ def sample() -> Report:
         agent="http http://127.0.0.1:8000/invoke",
         version="3.0.0",
     )
+
+
+def shrunk() -> Report:
+    """Of a `shrink`: three faults before, one in its second run, which shows the smallest form."""
+    line = "flakestorm run --prompt 0 --inject 'tool/search_flights#1=error:503'"
+    schedule = (FaultAt("tool/search_flights#1", "error", "error:503"),)
+    finding = Finding(schedule, "no-false-booking", "critical", "it said so", 0, "r-0002", line)
+    given, smallest = (replace(run, tape=f"/s/smallest.tapes/{run.id}.tape") for run in sample().runs[:2])
+    return replace(empty(), command="shrink", runs=(replace(given, planned=3), smallest), findings=(finding,))
 
 
 def empty() -> Report:

@@ -12,7 +12,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor, adrive, chain, drive
 from flakestorm.core.stream import apump, pump
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.writer import Recorder
+from flakestorm.tape.writer import Meeting, Recorder
 
 ASKED = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "book Oslo"}]}).encode()
 TOOL_CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"to":"OSL"}'}}
@@ -55,10 +55,11 @@ class Run:
         faults: Schedule | None = None,
         stages: tuple[Interceptor, ...] = (),
         header: Mapping[str, object] | None = None,
+        met: Meeting | None = None,
     ) -> None:
         self.clock, self.ledger = Clock(), Ledger()
         first = {"run": "r-1", "input": "to Oslo", **(header or {})}
-        self.recorder = Recorder(path, clock=self.clock, ledger=self.ledger, header=first)
+        self.recorder = Recorder(path, clock=self.clock, ledger=self.ledger, header=first, met=met)
         schedule = faults or Schedule()
         middle = (schedule.stage(Choices(1), self.ledger, noted=lambda: self.recorder.exchanges), *stages)
         self.stage = chain(self.recorder.outer, *middle, self.recorder.inner)

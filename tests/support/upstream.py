@@ -41,10 +41,12 @@ __all__ = [
     "Gate",
     "Request",
     "Upstream",
+    "anthropic_for",
     "anthropic_messages",
     "anthropic_stream",
     "document",
     "openai_chat",
+    "openai_for",
     "openai_stream",
     "redirect",
     "sse",
@@ -462,12 +464,22 @@ def anthropic_stream(
     return sse(events, named=True, gates=gates)
 
 
+def openai_for(asked: Mapping[str, Any]) -> Callable[..., Canned]:
+    """What makes the answer that a request's document asks for, whole or streamed."""
+    return openai_stream if asked.get("stream") else openai_chat
+
+
+def anthropic_for(asked: Mapping[str, Any]) -> Callable[..., Canned]:
+    """What makes the answer that a request's document asks for, whole or streamed."""
+    return anthropic_stream if asked.get("stream") else anthropic_messages
+
+
 def _default_openai(request: Request) -> Canned:
-    return openai_stream() if request.json().get("stream") else openai_chat()
+    return openai_for(request.json())()
 
 
 def _default_anthropic(request: Request) -> Canned:
-    return anthropic_stream() if request.json().get("stream") else anthropic_messages()
+    return anthropic_for(request.json())()
 
 
 def _anthropic_message(

@@ -14,7 +14,7 @@ import re
 import ssl
 from base64 import b64encode
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
@@ -85,7 +85,7 @@ async def exchange(
         ValueError: the URL is none, or a header cannot be sent.
     """
     parts = urlsplit(url)
-    head = _request(method, parts, params, headers, body)
+    head = _request(method, parts, tuple(params), tuple(headers), len(body))
     transport, talk = await connected(parts, limit_bytes)
     try:
         transport.writelines(talk.asking(head, body))  # not waited for: an agent may answer before it has read all
@@ -195,17 +195,18 @@ class Talk(asyncio.Protocol):
             self.reply.set_exception(outcome)
 
 
+@lru_cache(maxsize=64)  # the runs of a command differ in their bodies
 def _request(
-    method: str, url: SplitResult, params: Sequence[tuple[str, str]], headers: Headers, body: bytes
+    method: str, url: SplitResult, params: tuple[tuple[str, str], ...], headers: Headers, length: int
 ) -> h11.Request:
-    """The request's head. Where the caller names a header, that is sent and not ours.
+    """The request's head, for a body of this length. Where the caller names a header, that is sent and not ours.
 
     Raises:
         ValueError: the URL or a header cannot be sent.
     """
     sent = head_of(url, headers)
-    if body or method not in ("GET", "HEAD"):
-        sent.append(("Content-Length", str(len(body))))
+    if length or method not in ("GET", "HEAD"):
+        sent.append(("Content-Length", str(length)))
     sent.append(("Connection", "close"))
     try:
         return h11.Request(

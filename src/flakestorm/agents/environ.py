@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 __all__ = ["PRIVATE", "in_environ", "inherited"]
 
-PRIVATE = ("FLAKESTORM_SIGNING_KEY",)
-"""Variables that are for flakestorm alone: what is tested must not be able to sign what is said of it."""
+PRIVATE = ("FLAKESTORM_SIGNING_KEY", "FLAKESTORM_TRUST_KEY")
+"""Variables that are for flakestorm alone: what is tested must not be able to sign what is said of it or seal tapes."""
 
 
 def inherited() -> dict[str, str]:

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from flakestorm.core.answer import AgentError
+from flakestorm.core.regex import later
 from flakestorm.errors import ConfigError
 
 __all__ = ["USUAL_KEYS", "ResponsePath", "excerpt", "read_body", "read_value", "render"]
@@ -18,7 +19,7 @@ __all__ = ["USUAL_KEYS", "ResponsePath", "excerpt", "read_body", "read_value", "
 USUAL_KEYS = ("output", "result", "response", "answer", "text", "content", "message")
 """Where an output is looked for, in this order, when there is no `response_path`."""
 
-_STEP = re.compile(r"""\.?([^.\[\]]+)|\[(-?\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_STEP = later(r"""\.?([^.\[\]]+)|\[(-?\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 
 
 class ResponsePath:

@@ -15,20 +15,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.errors import ConfigError
-from flakestorm.mutations.outgoing import Delivery, Outgoing
+
+if TYPE_CHECKING:
+    from flakestorm.mutations.outgoing import Delivery, Outgoing
 
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
-_PLACEHOLDER = re.compile(r"\{([\w.-]+)\}")
+_PLACEHOLDER = later(r"\{([\w.-]+)\}")
 _STRING_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
-_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_SCALAR = later(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _LIKE_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*["\[{])')
 _IN_QUERY = ("GET", "DELETE")
 
@@ -53,6 +56,8 @@ class Request(Record, frozen=True):
 
     def changed(self, change: Callable[[Outgoing], Outgoing]) -> Request:
         """The request as a mutation wants it."""
+        from flakestorm.mutations.outgoing import Outgoing  # only for mutations of the request
+
         made = change(Outgoing(self.method, self.url, self.params, self.headers, self.body))
         return Request(made.method, made.url, made.params, made.headers, made.body, made.delivery)
 

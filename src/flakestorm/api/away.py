@@ -19,6 +19,7 @@ from flakestorm.boundary.hub import Hub
 from flakestorm.config import tools_of
 from flakestorm.config.model import Config, Invariant, Scenario
 from flakestorm.contracts.matrix import prepare
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.runner import Runner
 from flakestorm.errors import ConfigError
 from flakestorm.executors.away import AwayRunner
@@ -101,6 +102,7 @@ async def away_runner_of(
             reproduce=reproduce_by(work, seed),
             redaction=redaction_of(config, seed),
             budget=options.budget,
+            pacing=options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
             carrier=cluster,
         )
     finally:

@@ -13,6 +13,7 @@ from msgspec.structs import replace as with_
 from flakestorm.api.carrying import Work
 from flakestorm.api.forked import fork_of
 from flakestorm.api.replaying import load_tape
+from flakestorm.api.trusting import Approve, demand
 from flakestorm.config.model import Agent, Config, Invariant
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import judge
@@ -28,6 +29,7 @@ from flakestorm.errors import Misuse
 from flakestorm.tape.fork import Fork
 from flakestorm.tape.match import Mode
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.origin import Named, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.symptoms import broken, looks_like
 
@@ -108,31 +110,31 @@ def event_of(k: int, exchange: Exchange, healthy: Sequence[Exchange] = ()) -> Bl
     return BlamedEvent(k, str(site), kind, "" if fired is None else fired.mode, like)
 
 
-def agent_of(work: Work | None, tape: Path, argv: Sequence[str] = ()) -> Work:
+def agent_of(work: Work | None, tape: Path, argv: Sequence[str] = (), *, approve: Approve | None = None) -> Work:
     """Whose agent is run again: the command that the tape names, or that is given; else the project's.
 
     Args:
         work: the project, where there is one.
         tape: the recorded run.
         argv: a command in the place of the recorded one.
+        approve: as for `trusting.demand`.
 
     Raises:
-        Misuse: nothing is known that could be run again.
+        Misuse: nothing is known that could be run again, or it may not be.
     """
     loaded = load_tape(tape)
-    command = loaded.tape.header.get("command")
-    said = command if isinstance(command, dict) else {}
-    words = [str(word) for word in argv or said.get("argv") or ()]
+    demand(loaded.tape, argv=argv, config=None if work is None else work.config, approve=approve)
+    named = named_by(loaded.tape) or Named()
+    words = list(argv or named.argv)
     if not words:
         if work is None:
-            config = said.get("config")
-            if not isinstance(config, str):
+            if not named.config:
                 raise Misuse(f"{tape} was given an input; name the config of its agent with -c")
             from flakestorm.api.project import load
 
-            return load(config)
+            return load(named.config)
         return work
-    cwd = str(Path.cwd() if argv else Path(str(said.get("cwd") or ".")))
+    cwd = str(Path.cwd() if argv else Path(named.cwd))
     agent = Agent.of({"type": "command", "start": words, "cwd": cwd, "timeout": _LONGEST_MS})
     if work is None:
         return _Rerun(Config.of({"version": "2.0", "agent": _bare(agent), "golden_prompts": [""]}).at("."), tape)

@@ -37,6 +37,7 @@ from flakestorm.engine.blame import Finding, Seen, Terms, Wanted, search
 from flakestorm.engine.events import Finished, Planned, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse
@@ -110,6 +111,7 @@ class _Blaming:
     _players: dict[str, tuple[Player | None, Watch]] = field(default_factory=dict)
     _changes: dict[str, Interceptor] = field(default_factory=dict)
     _number: int = 0
+    _pacing: Pacing | None = None
 
     async def run(self) -> Report:
         seed = seed_of(self.work.config, self.options)
@@ -126,7 +128,7 @@ class _Blaming:
                     Hooks(within=lambda trial, _: self._within(trial, hub), viewed=self._viewed),
                 ) as runner:  # fmt: skip
                     runner.reproduce = lambda trial, _, __: self._again(trial)
-                    runner.budget = None
+                    runner.budget, self._pacing = None, runner.pacing
                     await runner.agent.start()
                     finding = await self._search(seeking, runner)
                     await self._repair(finding, runner)
@@ -328,6 +330,7 @@ class _Blaming:
 
     def _noted(self) -> Iterable[str]:
         yield from self.case.notes
+        yield from self._pacing.paced.lines if self._pacing is not None else ()
         whys: dict[str, int] = {}
         for each in self.made:
             if each.why:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.plan import Plan
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
@@ -213,6 +213,7 @@ async def runner_of(
             elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
             hooks=hooks or Hooks(),
             budget=options.budget,
+            pacing=None if shared else options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
             redaction=redaction,
         )
     finally:
@@ -250,6 +251,8 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
+    from concurrent.futures import ThreadPoolExecutor  # no command comes here
+
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(run).result()
 

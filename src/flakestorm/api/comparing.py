@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 from msgspec.structs import asdict
@@ -27,6 +28,7 @@ from flakestorm.contracts.matrix import prepare
 from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.compare import Compared, Comparison, Key, Pair, Ruling, Side, pair, rule
 from flakestorm.engine.events import Planned, Report
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.plan import BASELINE, Plan, Trial, make_plan
 from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
@@ -99,6 +101,7 @@ class _Comparing:
     replay: bool
     notes: list[str] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
+    _pacing: Pacing | None = None
     _replays: Replays | None = None
     _batches: int = 0
 
@@ -116,7 +119,7 @@ class _Comparing:
         return Comparison(
             _told(self.base), _told(self.head), self._rule(), tuple(self.pairs), self.terms.alpha, self.terms.delta,
             seed, started_at, round((world.monotonic() - began_s) * 1000, 1), self._stopped, interrupted,
-            (*self.notes, *([doubt] if doubt else ())),
+            (*self.notes, *([doubt] if doubt else ()), *(self._pacing.paced.lines if self._pacing else ())),
         )  # fmt: skip
 
     def _rule(self) -> Ruling:
@@ -191,12 +194,14 @@ class _Comparing:
     def _sides(self, config: Config, plan: Plan, seed: int) -> list[Live | Mapping[Key, Side]]:
         """BASE and HEAD. A HEAD that is run knows BASE's runs, which may tell what it does."""
         names = texts_of(plan.prompts)
+        self._pacing = Pacing(monotonic, config.advanced.rate_limit)  # both versions use up one budget
+        options = replace(self.options, pacing=self._pacing)
 
         def side(found: Version, folder: str, replays: Replays | None = None) -> Live | Mapping[Key, Side]:
             if found.report is not None:
                 return sides_in(found.report)
             own = _judged_as(config, found.config or config)
-            return Live(found, own, plan, self.options, seed, folder, replays=replays)
+            return Live(found, own, plan, options, seed, folder, replays=replays)
 
         base = side(self.base, "base")
         if self.replay and self.head.config is not None:

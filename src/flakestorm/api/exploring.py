@@ -249,6 +249,8 @@ class _Expedition:
         reusing = None if self.prober is None else self.prober.reusing
         if reusing is not None:
             said.append(f"{reusing.spared} of {reusing.all} model calls were answered as in the run without faults")
+        pacing = None if self.prober is None else self.prober.runner.pacing
+        said += [] if pacing is None else pacing.paced.lines
         for hunt in self.hunts:
             search, name = hunt.search, f"prompt {hunt.prompt}"
             if search.calm is not None and not search.ground.bases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.api.forked import Change, Ended, Forked, Forking
-from flakestorm.api.recording import line_of, moment
+from flakestorm.api.recording import line_of, moment, run_here
+from flakestorm.api.trusting import Approve, always, demand
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.clock import Clock
@@ -21,6 +21,7 @@ from flakestorm.errors import Misuse
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.fork import Tools
 from flakestorm.tape.match import Mode
+from flakestorm.tape.origin import Named, made_here, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.writer import Recorder
 
@@ -44,6 +45,7 @@ def fork(
     mode: Mode = "renamed",
     restore: Callable[[Site], None] | None = None,
     seed: int = 0,
+    trust_tape: bool = False,
 ) -> Any:
     """Run again what was recorded, with the tape's answers up to a site, one change there, and the world after it.
 
@@ -62,29 +64,32 @@ def fork(
         restore: makes the environment what it was when the recorded run came to the site; called there, once. By
             default `agent.restore` of the recorded config, where that config's agent is asked.
         seed: what a fault's choices follow from.
+        trust_tape: whether, without `fn`, what the tape names is run though it is not known to be yours.
 
     Returns:
         A `Forked`.
 
     Raises:
-        Misuse: the tape has no such site, or the change does not fit it.
+        Misuse: the tape has no such site, the change does not fit it, or what it names may not be run.
         TapeDamaged: the tape cannot be trusted.
         TapeMismatch: before the site, the program did something else than was recorded.
         WorldFailed: the environment could not be restored.
     """
     change = Change(reply.encode() if isinstance(reply, str) else reply, fault, model)
-    restore = restore or (_configured(Path(tape), None) if fn is None else None)
+    if fn is None:
+        demand(Tape.open(tape), approve=always if trust_tape else None)
+        restore = restore or _configured(Path(tape), None)
     forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
     named = tuple((names or {}).items())
     if fn is None:
         return _program(forking, (), None, named, quiet=True)
     given = () if forking.input is None else (forking.input,)
     if inspect.iscoroutinefunction(fn):
-        return _run(_awaited(fn(*given), forking, named))
+        return run_here(_awaited(fn(*given), forking, named))
     with _in_process(forking, named) as ended:
         ended.value = fn(*given)
     if inspect.isawaitable(ended.value):
-        return _run(_awaited(ended.value, forking, named))
+        return run_here(_awaited(ended.value, forking, named))
     return forking.ended(ended)
 
 
@@ -102,6 +107,7 @@ def fork_program(
     restore: Callable[[Site], None] | None = None,
     seed: int = 0,
     quiet: bool = False,
+    approve: Approve | None = None,
 ) -> Forked:
     """As `fork`, of a command or of a project's agent; a command's output passes through.
 
@@ -111,8 +117,14 @@ def fork_program(
         project: whose agent is asked where no command was recorded; by default that of the recorded config.
         tools, names, mode, restore, seed: see `fork`.
         quiet: whether the command's output is only kept.
+        approve: as for `trusting.demand`.
     """
-    restore = restore or _configured(tape, project)
+    opened = Tape.open(tape)
+    demand(opened, argv=argv, config=None if project is None else project.config, approve=approve)
+    if (
+        not argv or project is not None or made_here(opened)
+    ):  # a given command vouches for no config that the tape names
+        restore = restore or _configured(tape, project)
     forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
     return _program(forking, argv, project, names, quiet=quiet)
 
@@ -122,20 +134,12 @@ def _configured(tape: Path, project: Project | None) -> Callable[[Site], None] |
     from flakestorm.api.snapshots import restoring
 
     if project is None:
-        said = Tape.open(tape).header.get("command")
-        if isinstance(said, dict) and isinstance(said.get("config"), str) and Path(said["config"]).is_file():
+        named = named_by(Tape.open(tape))
+        if named is not None and named.config and Path(named.config).is_file():
             from flakestorm.config import load
 
-            return restoring(load(Path(said["config"])), tape)
+            return restoring(load(Path(named.config)), tape)
     return None if project is None else restoring(project.config, tape)
-
-
-def _run(work: Any) -> Any:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
 
 
 async def _awaited(work: Awaitable[Any], forking: Forking, names: Sequence[tuple[str, str]]) -> Forked:
@@ -189,29 +193,27 @@ def _program(
     *,
     quiet: bool,
 ) -> Forked:
-    said = forking.tape.header.get("command")
-    recorded: Mapping[str, Any] = said if isinstance(said, dict) else {}
-    if argv or recorded.get("argv"):
-        return forking.ended(_command(forking, argv, recorded, names, quiet=quiet))
-    return forking.ended(_agent(forking, project, recorded))
+    named = named_by(forking.tape) or Named()
+    if argv or named.argv:
+        return forking.ended(_command(forking, argv, named, names, quiet=quiet))
+    return forking.ended(_agent(forking, project, named))
 
 
 def _command(
     forking: Forking,
     argv: Sequence[str],
-    recorded: Mapping[str, Any],
+    named: Named,
     names: Sequence[tuple[str, str]],
     *,
     quiet: bool,
 ) -> Ended:
     from flakestorm.api.carrying import in_a_loop
-    from flakestorm.api.launching import Ran, demand, launch
+    from flakestorm.api.launching import Ran, launch
+    from flakestorm.api.launching import demand as there_must_be
 
-    said = recorded.get("argv")
-    again = [forking.real(str(word)) for word in said] if isinstance(said, list) else []
-    words = list(argv) or again
-    cwd = Path.cwd() if argv else Path(str(recorded.get("cwd") or "."))
-    demand(words, cwd)
+    words = list(argv) or [forking.real(word) for word in named.argv]
+    cwd = Path.cwd() if argv else Path(named.cwd)
+    there_must_be(words, cwd)
     footer = forking.tape.footer
     stdin = forking.redactor.real(footer.stdin or b"") if footer is not None else b""
     recorder, line = _line(forking, names, {"command": {"argv": words, "cwd": str(cwd)}})
@@ -226,7 +228,7 @@ def _command(
     return Ended(ran.output, ran.error, ran.code, None, ran.interrupted, recorder.exchanges)
 
 
-def _agent(forking: Forking, project: Project | None, recorded: Mapping[str, Any]) -> Ended:
+def _agent(forking: Forking, project: Project | None, named: Named) -> Ended:
     from flakestorm.api.asking import ask
     from flakestorm.api.options import Options
     from flakestorm.api.project import load
@@ -234,8 +236,8 @@ def _agent(forking: Forking, project: Project | None, recorded: Mapping[str, Any
     text, path = forking.input, forking.tape.path
     if text is None:
         raise Misuse(f"{path} names no command to run again; give one: fork {path} --at SITE ... -- COMMAND")
-    if project is None and isinstance(recorded.get("config"), str):
-        project = load(recorded["config"])
+    if project is None and named.config:
+        project = load(named.config)
     if project is None:
         raise Misuse(f"{path} was given an input; name the config of its agent with -c")
     run = ask(

@@ -153,7 +153,8 @@ def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[st
     contract = _contract(config, incident)
     own = contract is config.contract
     rules = [i for i in contract.invariants or config.invariants if not i.probes]
-    rules = rules if own or contract.name == TOP_LEVEL else [replace(i, id=f"{i.id} ({contract.name})") for i in rules]
+    if not own and contract.name != TOP_LEVEL:
+        rules = [replace(i, id=f"{i.id} ({contract.name})").at(i.origin) for i in rules]
     judging = [i for i in rules if not needs_baseline(i)]
     if not judging:
         raise ConfigError(
@@ -173,7 +174,7 @@ def _contract(config: Config, incident: Incident) -> Contract:
         return known
     file = incident.folder / name
     if name.lower().endswith((".yaml", ".yml")) and file.is_file():
-        return read(file, Contract)
+        return _own(config, file, read(file, Contract))
     if known is None:
         guess = "the config has no contract; add one with that name"
     elif name == "default":
@@ -184,6 +185,20 @@ def _contract(config: Config, incident: Incident) -> Contract:
     raise ConfigError(
         f"session {incident.session.id}: there is no contract {name!r}: {guess}", file=incident.file, key="contract"
     )
+
+
+def _own(config: Config, file: Path, contract: Contract) -> Contract:
+    """A contract that a session names, which may have functions run only where it is the user's own: a session may be a
+    stranger's, and so may what lies beside it."""
+    runs = next((i for i in contract.invariants if i.function is not None), None)
+    if runs is not None and not file.resolve().is_relative_to(Path(config.folder).resolve()):
+        raise ConfigError(
+            f"{runs.id} would have {runs.function!r} run, and a contract that a session names may do so only within "
+            "the folder of your config; put it there if you trust whoever wrote it",
+            file=file,
+            key="invariants",
+        )
+    return contract
 
 
 @dataclass(slots=True)

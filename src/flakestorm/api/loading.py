@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,14 @@ from msgspec.structs import replace as changed
 from flakestorm.api.carrying import carry_out
 from flakestorm.api.options import Options
 from flakestorm.config.model import Invariant, Load
-from flakestorm.contracts.base import on_tape, trajectory
+from flakestorm.contracts.base import RunView, on_tape, trajectory
 from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.events import Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.levels import Untold, load_plan
+from flakestorm.engine.load import Untold, load_plan
 from flakestorm.engine.loaded import Pace
-from flakestorm.engine.plan import Trial
+from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
@@ -39,22 +39,28 @@ UNTOLD = (
     "all users share one instance of the agent, and nothing tells the calls of its runs apart, so rules about calls "
     "are not judged under load: {}; `flakestorm contract run` judges them"
 )
+UNPACED = "advanced.rate_limit is not kept under load: the levels say how many runs are under way at once"
 UNRESET = "the agent is not reset between runs, because that would hit the other users' runs"
 
 
 def under_load(
-    project: Project, options: Options, *, users: Sequence[int] | None = None, runs: int | None = None
+    project: Project,
+    options: Options,
+    *,
+    users: Sequence[float] | None = None,
+    rates: Sequence[float] | None = None,
+    runs: int | None = None,
 ) -> Report:
-    """Judge the contract's invariants, else those at top level, with each number of users.
+    """Judge the contract's invariants, else those at top level, with each number of users, or each rate of new ones.
 
     Args:
         project: whose agent it is.
         options: how; `concurrency`, `early` and `resume` have no place here.
-        users, runs: in place of `load.users` and `load.runs`.
+        users, rates, runs: in place of what the config says under `load`. Where there are rates, there are no users.
 
     Raises:
         ConfigError: there is nothing to judge by, or nothing that can be judged under load.
-        Misuse: an option has no place here, or the levels do not rise.
+        Misuse: an option has no place here, users and rates are both given, or the levels do not rise.
     """
     config = project.config
     for given, what in (
@@ -64,8 +70,11 @@ def under_load(
     ):
         if given:
             raise Misuse(f"load knows no {what}")
+    if users and rates:
+        raise Misuse("load: give users, who wait for their answers, or rates, at which new ones come, and not both")
     try:
-        chosen = Load.of({"users": list(users or config.load.users), "runs": runs or config.load.runs})
+        said = {"users": users or config.load.users, "rates": rates or ([] if users else config.load.rates)}
+        chosen = Load.of({**{name: list(levels) for name, levels in said.items()}, "runs": runs or config.load.runs})
     except ValueError as error:
         raise Misuse(f"load: {error}") from error
     rules = (config.contract.invariants if config.contract else None) or config.invariants
@@ -80,6 +89,7 @@ def under_load(
         )
     resets = config.agent.reset_endpoint is not None or config.agent.reset_function is not None
     notes = [*([UNTOLD.format(", ".join(left))] if left else []), *([UNRESET] if resets else [])]
+    notes += [UNPACED] if config.advanced.rate_limit.given() else []
     plan = load_plan(
         users=chosen.users,
         runs=chosen.runs,
@@ -87,26 +97,31 @@ def under_load(
         prompts=config.golden_prompts,
         trials=options.trials,
         notes=notes,
+        rates=chosen.rates,
     )
     alone = changed(config.agent, reset_endpoint=None, reset_function=None)
     work = replace(project, config=changed(config, agent=alone).at(config.folder))
-    levels = {s.name: count for s, count in zip(plan.scenarios, plan.users, strict=True)}
+    levels = {s.name: count for s, count in zip(plan.scenarios, plan.rates or plan.users, strict=True)}
 
     def tailor(runner: Runner) -> None:
         def again(trial: Trial, *_: object) -> str:
-            count = str(levels.get(trial.scenario.name, 1))
-            words = ["flakestorm", "load", "-c", str(project.path), "--users", count, "--seed", str(runner.seed)]
+            level = f"--{'rates' if plan.rates else 'users'}", f"{levels.get(trial.scenario.name, 1):g}"
+            words = ["flakestorm", "load", "-c", str(project.path), *level, "--seed", str(runner.seed)]
             return shlex.join(words)
 
         runner.concurrency, runner.reproduce = 1, again
 
     if not options.dry_run:
-        _make_room(max(plan.users))
+        _make_room(min(max(plan.users), len(plan.trials)))
     gate, options = Gate("contract", options.min_score), replace(options, early=False)
-    crowd = _Crowd(levels, apart=config.agent.type in ("http", "command"))
-    hooks = Hooks(begins=crowd.begins, reviewed=crowd.ended, paces=crowd.paces)
-    if shared:
-        hooks.viewed = lambda _, view: replace(view, exchanges=Untold())
+    crowd = _Crowd(plan, apart=config.agent.type in ("http", "command"))
+    hooks = Hooks(holds=crowd.holds, begins=crowd.begins, reviewed=crowd.ended, paces=crowd.paces)
+
+    def viewed(trial: Trial, view: RunView) -> RunView:
+        view = crowd.viewed(trial, view)
+        return replace(view, exchanges=Untold()) if shared else view
+
+    hooks.viewed = viewed
     return carry_out(work, plan, gate, options, hooks=hooks, tailor=tailor)
 
 
@@ -133,36 +148,66 @@ def _make_room(users: int) -> None:
 
 
 class _Crowd:
-    """The users of the levels: they begin together, and it is noted how long they took.
+    """The users of the levels: when they come, and how long it took.
+
+    Those of a closed loop begin together. At a rate, the first comes when the level begins, and each other one at the
+    same distance from the one before; how late it then is to ask is part of what it waits.
 
     Args:
-        users: of each scenario, by its name.
+        plan: by `load_plan`.
         apart: whether the agent is another process, so that the processor time of this one is flakestorm's own.
     """
 
-    def __init__(self, users: Mapping[str, int], *, apart: bool) -> None:
-        self._users, self._apart = users, apart
-        self._began: dict[str, tuple[float, float]] = {}
+    def __init__(self, plan: Plan, *, apart: bool) -> None:
+        self._apart, self._closed = apart, not plan.rates
+        self._users = {s.name: count for s, count in zip(plan.scenarios, plan.users, strict=True)}
+        self._came_s: dict[str, float] = {}
+        """When each user comes at a rate, by the run's id: seconds from when its level begins."""
+        for scenario, rate in zip(plan.scenarios, plan.rates, strict=False):
+            runs = [trial.run for trial in plan.trials if trial.scenario is scenario]
+            self._came_s |= {run: at / rate for at, run in enumerate(runs)}
+        self._opened_s: dict[str, float] = {}
+        self._began_s: dict[str, float] = {}
+        self._late_ms: dict[str, float] = {}
         self._first: dict[str, tuple[float, float]] = {}
         self._ended: Counter[str] = Counter()
+        self._most: Counter[str] = Counter()
         self.paces: dict[str, Pace] = {}
+
+    def holds(self, trial: Trial) -> float:
+        """How long it is until this user comes."""
+        if trial.run not in self._came_s:
+            return 0.0
+        now_s = time.monotonic()
+        return self._opened_s.setdefault(trial.scenario.name, now_s) + self._came_s[trial.run] - now_s
 
     async def begins(self, trial: Trial) -> None:
         """Runs that are started together are all made ready before the first of them asks."""
         await asyncio.sleep(0)
-        self._began[trial.run] = now = (time.monotonic(), time.process_time())
-        self._first.setdefault(trial.scenario.name, now)
+        name, now_s = trial.scenario.name, time.monotonic()
+        came_s = self._opened_s.get(name, now_s) + self._came_s[trial.run] if trial.run in self._came_s else now_s
+        self._began_s[trial.run], self._late_ms[trial.run] = came_s, (now_s - came_s) * 1000
+        self._first.setdefault(name, (came_s, time.process_time()))
+        self._most[name] = max(self._most[name], len(self._began_s))
+
+    def viewed(self, trial: Trial, view: RunView) -> RunView:
+        """The run as its user saw it, who came before there was room to ask."""
+        late_ms = 0.0 if view.turns else self._late_ms[trial.run]
+        return replace(view, latency_ms=view.latency_ms + late_ms) if late_ms else view
 
     def ended(self, judged: Judged) -> Judged:
         """The answer came when the run's latency had passed, whenever somebody had the time to judge it."""
-        name = judged.trial.scenario.name
-        began_s, _ = self._began.pop(judged.run.id)
+        name, late_ms = judged.trial.scenario.name, self._late_ms.pop(judged.run.id)
+        if late_ms:
+            judged = replace(judged, run=replace(judged.run, latency_ms=round(judged.run.latency_ms + late_ms, 1)))
+        began_s = self._began_s.pop(judged.run.id)
         first_s, first_cpu_s = self._first[name]
         self._ended[name] += 1
         took_ms = (began_s - first_s) * 1000 + judged.run.latency_ms
         took_ms = max(took_ms, self.paces[name].took_ms if name in self.paces else 0.0)
         each_ms = (time.process_time() - first_cpu_s) * 1000 / self._ended[name]
-        self.paces[name] = Pace(took_ms, each_ms * self._users.get(name, 1) if self._apart else None)
+        before = self._users.get(name, 1) if self._closed else self._most[name]
+        self.paces[name] = Pace(took_ms, each_ms * before if self._apart else None)
         return judged
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from flakestorm.core.record import Record
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import Event, Listener, Report
+from flakestorm.engine.pacing import Pacing
 
 __all__ = ["OnRay", "Options"]
 
@@ -40,6 +41,7 @@ class Options(Record, frozen=True):
         listener: is told everything as it happens.
         resume: the report of an interrupted command, whose finished runs are taken over, or the path of its JSON form.
         budget: what may be spent; no limit when None.
+        pacing: when runs are started, where several phases share that; as the config's `advanced.rate_limit` when None.
         early: whether cells get no more trials once their verdict is decided; None leaves it to the number of trials
             (`engine/rounds.py`), and to the gate: where a score decides, all trials are made.
         dry_run: make nothing; the report says what would be run.
@@ -58,3 +60,4 @@ class Options(Record, frozen=True):
     early: bool | None = None
     dry_run: bool = False
     ray: OnRay | None = None
+    pacing: Pacing | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as copied
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client
     from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
+
+Levels: TypeAlias = Sequence[float] | None
 
 
 def load(path: str | Path = "flakestorm.yaml") -> Project:
@@ -211,12 +213,12 @@ class Project(Record, frozen=True):
         return plan
 
     def under_load(
-        self, options: Options | None = None, *, users: Sequence[int] | None = None, runs: int | None = None
+        self, options: Options | None = None, *, users: Levels = None, rates: Levels = None, runs: int | None = None
     ) -> Report:
-        """Judge the agent with more and more users at once; see `flakestorm.api.loading`."""
+        """Judge the agent with more and more users; see `flakestorm.api.loading`."""
         from flakestorm.api.loading import under_load  # few commands put load on an agent
 
-        return under_load(self, options or Options(), users=users, runs=runs)
+        return under_load(self, options or Options(), users=users, runs=runs, rates=rates)
 
     def explore(
         self,
@@ -297,6 +299,7 @@ class Project(Record, frozen=True):
         healthy_input: str | None = None,
         budget: int = BUDGET,
         options: Options | None = None,
+        trust_tape: bool = False,
     ) -> Report:
         """Which step made a recorded run fail: `Report.blame`.
 
@@ -306,16 +309,18 @@ class Project(Record, frozen=True):
             healthy_input: what the agent should have been given.
             budget: the most continuations.
             options: how.
+            trust_tape: whether a command that the tape names is run though the tape is not known to be yours.
 
         Raises:
-            Misuse: the run breaks no rule, or there is none.
+            Misuse: the run breaks no rule, there is none, or what the tape names may not be run.
             TapeDamaged: the tape was edited, cut short or added to.
         """
         from flakestorm.api.blame_case import agent_of, case_of  # few blame
         from flakestorm.api.blaming import blame
+        from flakestorm.api.trusting import always
         from flakestorm.engine.blame import Terms
 
-        work = agent_of(self, Path(tape))
+        work = agent_of(self, Path(tape), approve=always if trust_tape else None)
         case = case_of(work, Path(tape), invariant=invariant, healthy=healthy_input)
         return blame(work, case, options or Options(), Terms(budget=budget))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flakestorm.boundary.draws import Drawing, fresh, held
 from flakestorm.boundary.session import Crossing
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from flakestorm.api.launching import Ran
     from flakestorm.config.model import Config
 
-__all__ = ["Recording", "folder_for", "line_of", "moment", "record", "record_command"]
+__all__ = ["Recording", "folder_for", "line_of", "moment", "record", "record_command", "run_here"]
+
+T = TypeVar("T")
 
 
 class Recording:
@@ -164,14 +167,17 @@ def _redactor(header: Mapping[str, object], config: Config | None) -> Redactor:
 
 def line_of(
     run: str,
-    recorder: Recorder,
+    recorder: Recorder | None,
     clock: Clock,
     tools: Sequence[tuple[str, str]] = (),
     within: Sequence[Interceptor] = (),
     drawing: Drawing | None = None,
 ) -> Crossing:
-    """The crossing of a run without faults: what is within answers in the world's place."""
-    stages: list[Any] = [classify(tools=tools, sites=Sites()), recorder.outer, *within, recorder.inner]
+    """The crossing of a run without faults: what is within answers in the world's place. Where there is no recorder, it
+    sees to that itself."""
+    stages: list[Any] = [classify(tools=tools, sites=Sites()), *within]
+    if recorder is not None:
+        stages = [stages[0], recorder.outer, *within, recorder.inner]
     return Crossing(run, chain(*stages), clock, draws=drawing)
 
 
@@ -183,6 +189,15 @@ def moment() -> dict[str, object]:
         "started_at": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "utc_offset_s": 0 if offset is None else int(offset.total_seconds()),
     }
+
+
+def run_here(work: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
+    """What comes of it; on an event loop's own thread the coroutine itself, for the caller to await."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
 
 
 def folder_for(path: Path) -> None:

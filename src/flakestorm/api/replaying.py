@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flakestorm.api.recording import line_of, moment
+from flakestorm.api.recording import line_of, moment, run_here
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
@@ -26,6 +25,7 @@ from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.player import Player
 from flakestorm.tape.reader import Footer, Tape
+from flakestorm.tape.rebuilt import Rebuilt
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
@@ -97,19 +97,25 @@ def load_tape(
     telling = Telling(redactor if tape.key is not None else None)
     said, other = Said(tape.form), tape.form != FILE
     recorded, present = _recorded(tape.header), _present()
+    told: dict[int, bytes] = {}
 
     def read() -> Iterator[Exchange]:
         nonlocal other
         for exchange in tape:
-            said.add(exchange)
+            each = said.add(exchange)
             ended_s = recorded.begin_s + (exchange.t_ms + exchange.duration_ms) / 1000
             recorded.end_s = max(recorded.end_s, ended_s)
             clean = telling.taped(exchange)
             other = other or clean is not exchange
-            yield from pick(clean)
+            for picked in pick(clean):
+                if picked is exchange and tape.form == FILE:
+                    told[exchange.n] = b"" if exchange.n in told else each  # a number is said once on a tape of ours
+                yield picked
 
     threads = tape.header.get("lanes") != CONNECTIONS
     matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
+    for entry in matcher.entries:
+        entry.said = told.get(entry.n, b"")
     footer = tape.footer
     if footer is None:
         raise TapeDamaged(f"{path} is cut short: it has no footer, so the recording was interrupted or its end is gone")
@@ -123,6 +129,9 @@ def of_the_world(exchange: Exchange) -> Iterator[Exchange]:
     """What the world was asked and said, as often as it was asked; nothing where a fault answered. A player stands
     further in than the faults, so those of the recording can be played over it again."""
     by_a_fault = exchange.faults and exchange.world is None
+    if exchange.sent == 1 and not exchange.faults and exchange.world is None and exchange.world_body is None:
+        yield exchange  # as most are; one that is made anew holds the whole body
+        return
     body = exchange.body if exchange.world_body is None else exchange.world_body
     said = replace(exchange, body=body, world_body=None, reply=exchange.world or exchange.reply, world=None, faults=())
     for _ in range(exchange.sent or (0 if by_a_fault else 1)):
@@ -164,34 +173,36 @@ def replay(
     given = () if loaded.input is None else (loaded.input,)
     named = tuple((tools or {}).items())
     if not inspect.iscoroutinefunction(fn):
-        with _judged(loaded, player, named) as done:
+        with _judged(loaded, player, named, live=allow_live) as done:
             value = fn(*given)
             if not inspect.isawaitable(value):
                 return done(value)
-        return _run(_awaited(lambda: value, loaded, player, named))
-    return _run(_awaited(lambda: fn(*given), loaded, player, named))
+        return run_here(_awaited(lambda: value, loaded, player, named, live=allow_live))
+    return run_here(_awaited(lambda: fn(*given), loaded, player, named, live=allow_live))
 
 
-def _run(work: Any) -> Any:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
-
-
-async def _awaited(work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Any:
-    with _judged(loaded, player, tools) as done:
+async def _awaited(
+    work: Callable[[], Any], loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]], *, live: bool
+) -> Any:
+    with _judged(loaded, player, tools, live=live) as done:
         return done(await work())
 
 
 @contextmanager
-def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) -> Iterator[Callable[[Any], Any]]:
-    """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is."""
+def _judged(
+    loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]], *, live: bool
+) -> Iterator[Callable[[Any], Any]]:
+    """While entered, calls are answered by the tape; a mismatch is raised at the end, whatever else is.
+
+    Args:
+        live: whether the world may be asked.
+    """
     from flakestorm.boundary import inprocess
 
     clock = Clock(time.perf_counter, skips=False)
     recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
+    rebuilt = Rebuilt(recorder)
+    within = (player.stage,) if live else (rebuilt.outer, player.stage)
     drawing = drawing_for(player, loaded.tape)
     values: list[Any] = []
 
@@ -203,7 +214,7 @@ def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) ->
         with (
             inprocess.held(),
             held() if drawing is not None else nullcontext(),
-            line_of("replay", recorder, clock, tools, (player.stage,), drawing).active(),
+            line_of("replay", recorder if live else None, clock, tools, within, drawing).active(),
         ):
             yield done
     except Exception as error:
@@ -211,7 +222,7 @@ def _judged(loaded: Loaded, player: Player, tools: Sequence[tuple[str, str]]) ->
             raise TapeMismatch(player.problems) from error
         raise
     finally:
-        recorder.close()
+        rebuilt.close()
     if not values:  # it is to be awaited yet
         return
     problems = [*player.problems, *player.missing(), *_output(loaded, values[0])]

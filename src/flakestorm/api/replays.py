@@ -88,6 +88,7 @@ class Replays:
         alone = replace(
             runner,
             budget=None,  # nothing is spent
+            pacing=None,
             listener=_unheard,
             world=LocalWorld(self.folder),
             hooks=Hooks(
@@ -124,7 +125,7 @@ class Replays:
         if found is None or timed(trial.invariants) or (trial.scenario.name, trial.prompt) in self._differed:
             return None
         run = _run_of(found)
-        if run.error is not None or not run.tape:
+        if run.error is not None or run.refusals or not run.tape:
             return None
         try:
             loaded = self._load(run, of_the_world)

@@ -13,18 +13,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from flakestorm.api.options import Options
 from flakestorm.api.project import Project, load
 from flakestorm.api.recording import line_of
 from flakestorm.api.redaction import known_to
 from flakestorm.api.replaying import Loaded, drawing_for, load_tape
+from flakestorm.api.trusting import Approve, demand
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.errors import Misuse
 from flakestorm.tape.match import Mode
+from flakestorm.tape.origin import Named, named_by
 from flakestorm.tape.player import Player
 from flakestorm.tape.writer import Recorder
 
@@ -61,6 +62,7 @@ def verify(
     mode: Mode | None = None,
     allow_live: bool = False,
     tools: Sequence[tuple[str, str]] = (),
+    approve: Approve | None = None,
 ) -> Verified:
     """Replay a tape and compare.
 
@@ -71,10 +73,11 @@ def verify(
         mode: how requests are matched; by default what the project says.
         allow_live: whether a request that the tape does not answer goes to the world; it differs all the same.
         tools: (name, URL glob) pairs that name plain-HTTP tools.
+        approve: as for `trusting.demand`.
 
     Raises:
         TapeDamaged: the tape was edited, cut short or added to.
-        Misuse: nothing is known that could be run again.
+        Misuse: nothing is known that could be run again, or it may not be.
     """
     config = None if project is None else project.config
     loaded = load_tape(
@@ -85,13 +88,12 @@ def verify(
     )
     if not loaded.matcher.entries:
         return Verified(0)
-    player = loaded.player(allow_live=allow_live)
-    command = loaded.tape.header.get("command")
-    recorded: Mapping[str, Any] = command if isinstance(command, dict) else {}
-    if argv or recorded.get("argv"):
-        told, digest = _command(loaded, player, argv, recorded, tools)
+    demand(loaded.tape, argv=argv, config=config, approve=approve)
+    player, named = loaded.player(allow_live=allow_live), named_by(loaded.tape) or Named()
+    if argv or named.argv:
+        told, digest = _command(loaded, player, argv, named, tools)
     else:
-        told, digest = _agent(loaded, player, project, recorded)
+        told, digest = _agent(loaded, player, project, named)
     outcomes: Counter[str] = Counter(played.match.outcome for played in player.played)
     differences = [*player.problems, *player.missing(), *told]
     return Verified(len(loaded.matcher.entries), outcomes, differences, (loaded.digest, digest))
@@ -101,17 +103,16 @@ def _command(
     loaded: Loaded,
     player: Player,
     argv: Sequence[str],
-    recorded: Mapping[str, Any],
+    named: Named,
     tools: Sequence[tuple[str, str]],
 ) -> tuple[list[str], str]:
     from flakestorm.api.carrying import in_a_loop
-    from flakestorm.api.launching import demand, launch
+    from flakestorm.api.launching import demand as there_must_be
+    from flakestorm.api.launching import launch
 
-    said = recorded.get("argv")
-    again = [loaded.telling.real(str(word)) for word in said] if isinstance(said, list) else []
-    words = list(argv) or again
-    cwd = Path.cwd() if argv else Path(str(recorded.get("cwd") or "."))
-    demand(words, cwd)
+    words = list(argv) or [loaded.telling.real(word) for word in named.argv]
+    cwd = Path.cwd() if argv else Path(named.cwd)
+    there_must_be(words, cwd)
     clock = Clock(time.perf_counter, skips=False)
     recorder = Recorder(None, clock=clock.now, ledger=Ledger(), header={}, keep=False, redactor=loaded.redactor)
     drawing = drawing_for(player, loaded.tape)
@@ -124,17 +125,15 @@ def _command(
     return _compared(loaded, ran.output, ran.error), recorder.digest or ""
 
 
-def _agent(
-    loaded: Loaded, player: Player, project: Project | None, recorded: Mapping[str, Any]
-) -> tuple[list[str], str]:
+def _agent(loaded: Loaded, player: Player, project: Project | None, named: Named) -> tuple[list[str], str]:
     from flakestorm.api.asking import ask
     from flakestorm.tape.reader import Tape
 
     text = loaded.input
     if text is None:
         raise Misuse(f"{loaded.tape.path} names no command to run again; give one: verify-tape TAPE -- COMMAND")
-    if project is None and isinstance(recorded.get("config"), str):
-        project = load(recorded["config"])
+    if project is None and named.config:
+        project = load(named.config)
     if project is None:
         raise Misuse(f"{loaded.tape.path} was given an input; name the config of its agent with -c")
     with tempfile.TemporaryDirectory(prefix="flakestorm-") as folder:

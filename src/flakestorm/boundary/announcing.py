@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from flakestorm.boundary.providers import PROVIDERS
+from flakestorm.core.regex import later
 
 __all__ = ["PLACE", "announce", "places", "withdraw"]
 
-PLACE = re.compile(r"http://127\.0\.0\.1:\d+/r/(?P<token>[A-Za-z0-9_-]+)")
+PLACE = later(r"http://127\.0\.0\.1:\d+/r/(?P<token>[A-Za-z0-9_-]+)")
 """How the URLs of a standing gateway begin."""
 _FILE = "gateway"
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 __all__ = ["foreign"]
 
 _LOCAL = (".localhost", ".internal", ".local")
 """Ends of names that public DNS never gives (RFC 6761, RFC 6762 and ICANN's reservation of `internal`)."""
+
+_LONG = 512  # characters that are not worth keeping in mind
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d*)?")
 
@@ -28,6 +31,13 @@ def foreign(host: str, origin: str | None) -> str:
         host: the Host field; empty where there is none.
         origin: the Origin field, which browsers send.
     """
+    if len(host) + len(origin or "") > _LONG:
+        return _foreign.__wrapped__(host, origin)
+    return _foreign(host, origin)
+
+
+@lru_cache(maxsize=64)  # an agent calls by the same few names
+def _foreign(host: str, origin: str | None) -> str:
     if host and not _is_local(host):
         return f"a request to this gateway is made out to 127.0.0.1 or localhost, not to {host[:200]!r}"
     if origin is not None and not _is_local(origin.partition("://")[2]):

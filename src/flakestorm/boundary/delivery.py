@@ -3,7 +3,7 @@
 aiohttp's own response classes add Date, Server and Content-Type and re-order what they are given, so the status line,
 the header fields and the chunk framing are written here. Head and first chunk leave in one segment when the chunk is
 already there, and the head leaves alone as soon as it is not: a stream's headers never wait for its first event. A
-reply that is all here needs neither a watch on its first chunk nor an asynchronous generator around its only one.
+reply that is all here needs neither a watch on its first chunk nor a generator around its only one.
 
 When a reply breaks in its middle (`CallFailed`, by a fault or by the world), what was emitted still arrives, and the
 connection is cut.
@@ -15,17 +15,18 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 
 import orjson
 from aiohttp import web
 
+from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.patience import Patience
 from flakestorm.core.call import Reply, Tap, header, with_header
-from flakestorm.core.stream import apump, pump
+from flakestorm.core.stream import apump, only_taps
 from flakestorm.errors import CallFailed
 
 __all__ = ["CLOSED", "KEPT", "Delivery", "deliver", "error_reply", "relocated", "reset"]
@@ -65,7 +66,7 @@ class Delivery:
         reply: status, reason and headers to send; its body is not read here.
     """
 
-    def __init__(self, request: web.BaseRequest, reply: Reply) -> None:
+    def __init__(self, request: Asked, reply: Reply) -> None:
         self._request = request
         self._bodiless = request.method == "HEAD" or reply.status in (204, 304) or reply.status < 200
         length = header(reply.headers, "content-length")
@@ -120,12 +121,22 @@ class Delivery:
             handle.cancel()
         return self._end()
 
-    async def all(self, chunks: Iterable[bytes]) -> web.StreamResponse:
-        """As `run`, for chunks that need not be waited for."""
-        for chunk in chunks:
-            if chunk and not self._bodiless:
-                self._write(self._frame(chunk))
-                await self._request.writer.drain()
+    async def whole(self, body: bytes, taps: Sequence[Tap] = ()) -> web.StreamResponse:
+        """As `run`, for a body that is here, and what watches it pass."""
+        try:
+            if body:
+                for tap in taps:
+                    tap.chunk(body)
+                if not self._bodiless:
+                    self._write(self._frame(body))
+                    if self._request.protocol.writing_paused:
+                        await self._request.writer.drain()
+        except BaseException:
+            for tap in taps:
+                tap.end(GeneratorExit())  # as where the reader of a stream leaves
+            raise
+        for tap in taps:
+            tap.end(None)
         return self._end()
 
     def _end(self) -> web.StreamResponse:
@@ -167,7 +178,7 @@ class Delivery:
             transport.write(data)
 
 
-def reset(request: web.BaseRequest) -> web.StreamResponse:
+def reset(request: Asked) -> web.StreamResponse:
     """Break the client's connection at once, as a crashed peer does: with a TCP reset."""
     transport = request.transport
     if transport is not None:
@@ -191,18 +202,15 @@ def _phrase(status: int) -> str:
         return "Unknown"
 
 
-async def deliver(request: web.BaseRequest, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
+async def deliver(request: Asked, reply: Reply, patience: Patience | None = None) -> web.StreamResponse:
     """Pump a reply to the client; a break in the middle cuts the connection.
 
     `patience` is the client's; None for a reply of the gateway's own, in which no time passes.
     """
     delivery = Delivery(request, reply)
     try:
-        if isinstance(reply.body, bytes) and not reply.through:
-            return await delivery.all((reply.body,))
-        if isinstance(reply.body, bytes) and all(isinstance(stage, Tap) for stage in reply.through):
-            with closing(pump(reply, _awake)) as here:
-                return await delivery.all(here)
+        if isinstance(reply.body, bytes) and only_taps(reply.through):
+            return await delivery.whole(reply.body, reply.through)
         async with aclosing(apump(reply, asyncio.sleep if patience is None else _while_reading(patience))) as chunks:
             return await delivery.run(chunks)
     except CallFailed as failure:
@@ -223,10 +231,6 @@ def _while_reading(patience: Patience) -> Callable[[float], Awaitable[None]]:
         await patience.asleep(seconds)
 
     return asleep
-
-
-def _awake(_seconds: float) -> None:
-    """How a tap sleeps: not at all."""
 
 
 def relocated(reply: Reply, origin: str, place: str) -> Reply:

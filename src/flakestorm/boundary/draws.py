@@ -14,14 +14,13 @@ import os
 import struct
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from flakestorm.boundary.seams.patches import Counted
 from flakestorm.boundary.session import current
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.draws import Draws
@@ -33,9 +32,6 @@ VARIABLE = "FLAKESTORM_DRAWS"
 
 _SHIM = "flakestorm.boundary.shim.flakestorm_shim"
 _LAYOUT = struct.Struct("=4q")  # which run, seed, epoch in ms, elapsed in us
-
-_lock = threading.Lock()
-_installs = 0
 
 
 def fresh() -> Draws:
@@ -153,47 +149,27 @@ class Dial:
         self._path.unlink(missing_ok=True)
 
 
-def install() -> None:
-    """Replace what draws, in this process. Counted: the last `uninstall` puts it back.
-
-    Names that other modules have taken over (`from time import time`) are replaced too.
-    """
-    global _installs
-    with _lock:
-        _installs += 1
-        if _installs > 1:
-            return
-        lanes, replacing = import_module(f"{_SHIM}.lanes"), import_module(f"{_SHIM}.replacing")
-        patches: dict[str, Any] = import_module(f"{_SHIM}.draws").PATCHES
-        lanes.take_from(_run_here)
-        for name, patch in patches.items():
-            if name not in _CARRIED:
-                module = sys.modules.get(name) or _imported(name)
-                if module is not None:
-                    patch(module)
-        replacing.rebind()
+def _put_in() -> None:
+    """Names that other modules have taken over (`from time import time`) are replaced too."""
+    lanes, replacing = import_module(f"{_SHIM}.lanes"), import_module(f"{_SHIM}.replacing")
+    patches: dict[str, Any] = import_module(f"{_SHIM}.draws").PATCHES
+    lanes.take_from(_run_here)
+    for name, patch in patches.items():
+        if name not in _CARRIED:
+            module = sys.modules.get(name) or _imported(name)
+            if module is not None:
+                patch(module)
+    replacing.rebind()
 
 
-def uninstall() -> None:
-    """Put everything back, if this was the last one who wanted it. Without an `install` it does nothing."""
-    global _installs
-    with _lock:
-        if _installs == 0:
-            return
-        _installs -= 1
-        if _installs == 0:
-            import_module(f"{_SHIM}.replacing").put_back()
+def _take_out() -> None:
+    import_module(f"{_SHIM}.replacing").put_back()
 
 
-@contextmanager
-def held() -> Iterator[None]:
-    """While entered, what draws is replaced."""
-    install()
-    try:
-        yield
-    finally:
-        uninstall()
+_replaced = Counted(_put_in, _take_out)
 
+install, uninstall, held = _replaced.install, _replaced.uninstall, _replaced.held
+"""What draws is replaced in this process, until the last who wanted it is gone."""
 
 _CARRIED = ("threading", "concurrent.futures.thread")
 """Where the seam in threads (`seams/threads.py`) leads each thread and job onto a lane of its own."""

@@ -20,13 +20,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.callers import foreign
 from flakestorm.boundary.delivery import CLOSED, deliver, error_reply, relocated, reset
-from flakestorm.boundary.door import Doors
+from flakestorm.boundary.door import Door, Doors
 from flakestorm.boundary.incoming import call_of, patience_of, peer_of
 from flakestorm.boundary.inside import Inside, spoken
 from flakestorm.boundary.intercept import Interception
@@ -123,11 +125,7 @@ class Gateway:
             raise Misuse("start() comes before lend()")
         await self._site.stop()
         for connection in self._runner.server.connections:
-            # Idle is what waits for a request; aiohttp's own close() would leave it open, and deaf.
-            if connection._waiter is not None and not connection._waiter.done():
-                connection.force_close()
-            else:
-                connection.close()
+            cast(Door, connection).let_go()
         return self._listener.dup()
 
     async def resume(self) -> None:
@@ -176,18 +174,19 @@ class Gateway:
         """The URL for HTTP_PROXY and HTTPS_PROXY."""
         return f"http://x:{passage.token}@127.0.0.1:{self.port}"
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: Asked) -> web.StreamResponse:
         target = request.raw_path
         try:
             inside = self._inside.get(request.protocol) if self._inside else None
             if inside is not None:
                 route = inside(request.method, target)
             else:
-                route = locate(request.method, target, request.headers.get(hdrs.PROXY_AUTHORIZATION), self._own)
+                route = locate(request.method, target, request.headers.get("proxy-authorization"), self._own)
             passage = self._passage(route)
             if route.way in ("base", "mcp"):
                 _demand_local(request)
             if route.way == "tunnel":
+                request = cast(web.BaseRequest, request)  # no CONNECT is plain
                 if self.interception is not None and not route.own:
                     return await self._look_inside(request, route, passage, self.interception)
                 return await self._tunnel(request, route, passage)
@@ -209,7 +208,7 @@ class Gateway:
             raise Lost(404, f"no upstream is known for provider {route.provider!r} (known: {known})")
         return passage
 
-    async def _cross(self, request: web.BaseRequest, route: Route, passage: Passage) -> web.StreamResponse:
+    async def _cross(self, request: Asked, route: Route, passage: Passage) -> web.StreamResponse:
         origin = passage.upstreams[route.provider] if route.way == "base" else ""
         path = route.url if not origin or route.url[:1] == "/" else f"/{route.url}"
         pipeline, patience, live = passage.pipeline, patience_of(request, passage.clock), self._live(passage.outward)
@@ -221,10 +220,7 @@ class Gateway:
             call = replace(call, kind="mcp", name="GET")
         bodies: list[LiveBody | Stream] = []
 
-        def place(url: str) -> str:
-            return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
-
-        websocket = request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
+        websocket = request.headers.get("upgrade", "").lower() == "websocket"
 
         async def send(call: Call) -> Reply:
             if websocket:  # refused in the world's place, so that the tape shows what the agent tried
@@ -239,6 +235,10 @@ class Gateway:
             bodies.append(reply.body)
             if call.method != "GET" or reply.status != 200 or not reply.streamed:
                 return reply
+
+            def place(url: str) -> str:
+                return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
+
             stream = Stream(reply.body, call, live, passage, place if origin else str)
             bodies.append(stream)
             return replace(reply, body=stream)
@@ -258,7 +258,7 @@ class Gateway:
 
     async def _ask(
         self,
-        request: web.BaseRequest,
+        request: Asked,
         pipeline: Interceptor,
         call: Call,
         send: Callable[[Call], Awaitable[Reply]],
@@ -344,8 +344,8 @@ class Gateway:
             request.protocol.connection_lost(None)  # nobody else will tell it: the connection is not its own any more
 
 
-def _demand_local(request: web.BaseRequest) -> None:
-    why = foreign(request.headers.get("Host", ""), request.headers.get("Origin"))
+def _demand_local(request: Asked) -> None:
+    why = foreign(request.headers.get("host", ""), request.headers.get("origin"))
     if why:
         raise Lost(403, why)
 

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 
 from flakestorm.boundary.seams import threads
 from flakestorm.boundary.seams.imports import ImportWatch
-from flakestorm.boundary.seams.patches import Patch
+from flakestorm.boundary.seams.patches import Counted, Patch
 
 __all__ = ["LIBRARIES", "held", "install", "uninstall"]
 
@@ -33,60 +30,26 @@ LIBRARIES = {
 }
 """Which module of `flakestorm.boundary.seams` serves which library."""
 
-_lock = threading.Lock()
-_installs = 0
 _applied: list[Patch] = []
 _served: set[str] = set()
 
 
-def install() -> None:
-    """Put the seams in. Counted: the last `uninstall` takes them out.
-
-    Raises:
-        Misuse: an imported library is too old to be held; the message names the version needed.
-    """
-    global _installs
-    with _lock:
-        _installs += 1
-        if _installs > 1:
-            return
-        _apply(threads.patches())
-        _watch.start(name for name in LIBRARIES if name not in sys.modules)
-    try:
-        for library in [sys.modules[name] for name in LIBRARIES if name in sys.modules]:
-            _serve(library)
-    except BaseException:
-        uninstall()
-        raise
+def _put_in() -> None:
+    _apply(threads.patches())
+    _watch.start(name for name in LIBRARIES if name not in sys.modules)
 
 
-def uninstall() -> None:
-    """Take the seams out again, if this was the last one who wanted them. Without an `install` it does nothing."""
-    global _installs
-    with _lock:
-        if _installs == 0:
-            return
-        _installs -= 1
-        if _installs == 0:
-            _remove()
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """While entered, the seams are in."""
-    install()
-    try:
-        yield
-    finally:
-        uninstall()
+def _serve_all() -> None:
+    for library in [sys.modules[name] for name in LIBRARIES if name in sys.modules]:
+        _serve(library)
 
 
 def _serve(library: ModuleType) -> None:
     """Wrap a library that has just been imported, or was before."""
     name = library.__name__
     seam = importlib.import_module(f"flakestorm.boundary.seams.{LIBRARIES[name]}")  # not under the lock: imports wait
-    with _lock:
-        if _installs and name not in _served:
+    with _seams.lock:
+        if _seams.wanted and name not in _served:
             _served.add(name)
             _apply(seam.patches(library))
 
@@ -97,7 +60,7 @@ def _apply(patches: list[Patch]) -> None:
         _applied.append(patch)
 
 
-def _remove() -> None:
+def _take_out() -> None:
     _watch.stop()
     while _applied:
         _applied.pop().revert()
@@ -105,3 +68,11 @@ def _remove() -> None:
 
 
 _watch = ImportWatch(_serve)
+_seams = Counted(_put_in, _take_out, _serve_all)
+
+install, uninstall, held = _seams.install, _seams.uninstall, _seams.held
+"""The seams are in until the last who wanted them is gone.
+
+Raises:
+    Misuse: an imported library is too old to be held; the message names the version needed.
+"""

@@ -7,92 +7,36 @@ leads, is the agent's too (`outward.py`).
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, TypedDict
+from functools import lru_cache, partial
+from typing import Protocol, TypedDict
 
 import aiohttp
-from aiohttp.http import HttpProcessingError, RawResponseMessage
+from aiohttp.http import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
+from flakestorm.boundary.asking import Asking, Garbled
+from flakestorm.boundary.fields import HOP_BY_HOP, end_to_end, text_of
 from flakestorm.boundary.outward import Outward
-from flakestorm.core.call import Call, Headers, Reply
+from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
 
-__all__ = ["HOP_BY_HOP", "Live", "LiveBody", "end_to_end"]
-
-HOP_BY_HOP = frozenset(
-    (
-        "connection",
-        "expect",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    )
-)
-"""Header fields that concern one connection only and so never cross the gateway."""
+__all__ = ["Live", "LiveBody"]
 
 _BUFFER_BYTES = 256 * 1024
 _LINE_BYTES = 256 * 1024
 _LARGE_BODY_BYTES = 512 * 1024  # above this a body is handed over in pieces, so that the loop stays free
-_SHORT = 512  # characters of a name or a URL that are worth keeping in mind
-_NAMES = 1024  # how many names of fields are kept in mind
+_SHORT = 512  # characters of a URL that are worth keeping in mind
 _ORIGINS = 256  # how many upstreams are kept in mind
 _FOREVER = aiohttp.ClientTimeout(total=None, sock_connect=None)
 _WITHOUT_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")  # where no Content-Length means none, and not a forgotten one
 _OURS = HOP_BY_HOP | {"accept-encoding"}  # never taken over from the call
 _IDLE_S = 4.0  # shorter than the 5 s after which common servers hang up, so that a pooled connection is rarely stale
-
-_Use = tuple[str, Literal["kept", "host", "connection", "dropped"]]
-_uses: dict[bytes, _Use] = {}
-
-
-def end_to_end(raw: Sequence[tuple[bytes, bytes]], *, host: str | None = None) -> Headers:
-    """Header fields as text, in wire order and spelling, without those that concern one connection only.
-
-    Args:
-        raw: as they came over the wire.
-        host: what Host is to say; None leaves it as it is.
-    """
-    kept: list[tuple[str, str]] = []
-    named: list[str] = []  # fields that Connection names, before it or after
-    for raw_name, raw_value in raw:
-        name, use = _uses.get(raw_name) or _use_of(raw_name)
-        try:
-            value = raw_value.decode()
-        except UnicodeDecodeError:
-            value = raw_value.decode("latin-1")
-        if use == "kept":
-            kept.append((name, value))
-        elif use == "host":
-            kept.append((name, value if host is None else host))
-        elif use == "connection":
-            named += value.lower().split(",")
-    drop = {word.strip() for word in named} - {"close", "keep-alive"}
-    return tuple(field for field in kept if field[0].lower() not in drop) if drop else tuple(kept)
-
-
-def _use_of(raw: bytes) -> _Use:
-    """A field's name as text, and what becomes of the field; names come again and again."""
-    name = _text(raw)
-    low = name.lower()
-    use: _Use = (name, "kept")
-    if low in ("host", "connection"):
-        use = (name, "host" if low == "host" else "connection")
-    elif low in HOP_BY_HOP or low.startswith("x-flakestorm-"):
-        use = (name, "dropped")
-    if len(_uses) < _NAMES and len(raw) <= _SHORT:
-        _uses[raw] = use
-    return use
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +61,12 @@ class _Via(TypedDict, total=False):
     proxy_headers: CIMultiDict[str]
 
 
+class _Arriving(Protocol):
+    """Where the chunks of a body arrive: aiohttp's `StreamReader`, or an `Answer`."""
+
+    async def readany(self) -> bytes: ...
+
+
 class LiveBody:
     """A live reply's body: chunks as they arrive. Closing it early drops the connection.
 
@@ -128,7 +78,7 @@ class LiveBody:
 
     __slots__ = ("_content", "_where", "close")
 
-    def __init__(self, content: aiohttp.StreamReader, close: Callable[[], None], where: str) -> None:
+    def __init__(self, content: _Arriving, close: Callable[[], None], where: str) -> None:
         self._content, self.close, self._where = content, close, where
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -137,7 +87,7 @@ class LiveBody:
     async def __anext__(self) -> bytes:
         try:
             chunk = await self._content.readany()
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, Garbled, OSError) as error:
             self.close()
             raise CallFailed("reset", f"{self._where} broke off in the middle of its reply: {_words(error)}") from error
         if not chunk:
@@ -151,10 +101,10 @@ class LiveBody:
 class Live:
     """Asks real upstreams. Open it inside the event loop that will use it.
 
-    Connections, name resolution, TLS and the reading of replies are aiohttp's. A request whose body is here is written
-    as it stands, in one segment: what aiohttp's own request does on top (defaults, cookies, redirects, a task that
-    writes the body) is not wanted here and was a third of the gateway's work. A body that is large, or still being
-    produced, is left to aiohttp, which keeps reading while it writes.
+    Connections, name resolution, proxies and TLS are aiohttp's. A request whose body is here is asked on one of them
+    (`asking.py`): what aiohttp's own request does on top (defaults, cookies, redirects, a task that writes the body, a
+    parser and a stream for each reply) is not wanted here and was more than a third of the gateway's work. A body that
+    is large, or still being produced, is left to aiohttp, which keeps reading while it writes.
 
     Args:
         outward: whose certificates are accepted, and by which proxies the way leads.
@@ -179,9 +129,18 @@ class Live:
         # public switch; a request that a tape shows once must have gone out once.
         self._session._retry_connection = False
         self._origins: dict[str, _Origin] = {}
+        self._loop = asyncio.get_running_loop()
+        self._open: set[Asking] = set()
+        self._idle: dict[str, list[Asking]] = {}  # by origin, the one that was used last at the end
+        self._sweeping: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._idle.clear()
+        for connection in self._open:
+            connection.open = False
+        await self._session.close()  # which closes them, and waits until they are
 
     async def send(self, call: Call) -> Reply:
         """Ask the upstream; returns when its headers are here, with the whole body where that came along with them.
@@ -191,59 +150,86 @@ class Live:
                 (`timeout`, the operating system's own).
         """
         try:
-            if call.upload is None and len(call.body) <= _LARGE_BODY_BYTES:
-                return await self._exchange(call)
-            return await self._produce(call)
-        except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+            if call.upload is not None or len(call.body) > _LARGE_BODY_BYTES:
+                return await self._produce(call)
+            url = call.url
+            origin, target = _split(url) if len(url) <= _SHORT else _split.__wrapped__(url)
+            known = self._origins.get(origin) or self._origin(origin)
+            request = _spell(call, origin, known.prefix + target, known.lines)
+            connection = self._waiting(origin) or await self._connect(origin, known)
+            answer = await connection.ask(request, head=call.method == "HEAD")
+        except (aiohttp.ClientError, Garbled, HttpProcessingError, OSError, ValueError) as error:
             raise self._failure(call.url, error) from error
+        body = answer.whole()
+        return Reply(
+            answer.status,
+            end_to_end(answer.fields),
+            LiveBody(answer, answer.close, origin) if body is None else body,
+            (),
+            text_of(answer.reason),
+        )
 
-    async def _exchange(self, call: Call) -> Reply:
-        """Send a request whose body is here."""
-        url = call.url
-        origin, target = _split(url) if len(url) <= _SHORT else _split.__wrapped__(url)
-        known = self._origin(origin)
-        request = _spell(call, origin, known.prefix + target, known.lines)
-        connection = await self._connector.connect(known.request, [], _FOREVER)
-        try:
-            transport, protocol = connection.transport, connection.protocol
-            if transport is None or protocol is None or transport.is_closing():
-                raise aiohttp.ServerDisconnectedError("Server disconnected")
-            protocol.set_response_params(
-                skip_payload=call.method == "HEAD",
-                read_until_eof=True,
-                auto_decompress=False,
-                read_bufsize=_BUFFER_BYTES,
-                max_line_size=_LINE_BYTES,
-                max_field_size=_LINE_BYTES,
-            )
-            transport.write(request)
-            message, content = await protocol.read()
-            while message.code < 200 and message.code != 101:  # interim replies, such as 103 Early Hints
-                message, content = await protocol.read()
-        except BaseException:
+    def _waiting(self, origin: str) -> Asking | None:
+        """A connection that is open already; the one that was used last, as it is the least likely to be given up."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.ready and connection.idle_since + _IDLE_S > self._loop.time():
+                return connection
             connection.close()
-            raise
-        content.on_eof(connection.release)
-        if content.is_eof():
-            return _reply(message, content.read_nowait())
-        return _reply(message, LiveBody(content, connection.close, origin))
+        return None
+
+    async def _connect(self, origin: str, known: _Origin) -> Asking:
+        """A new connection; made by aiohttp, which is told when it is gone."""
+        made = await self._connector.connect(known.request, [], _FOREVER)
+        transport, former = made.transport, made.protocol
+        if transport is None or former is None or transport.is_closing():
+            made.close()
+            raise aiohttp.ServerDisconnectedError("Server disconnected")
+
+        def lost(error: Exception | None) -> None:
+            former.connection_lost(error)
+            made.close()
+            self._open.discard(connection)
+
+        connection = Asking(transport, made.close, partial(self._free, origin), lost, early=former._tail)
+        transport.set_protocol(connection)
+        self._open.add(connection)
+        return connection
+
+    def _free(self, origin: str, connection: Asking) -> None:
+        """It may be asked again, for a while."""
+        connection.idle_since = self._loop.time()
+        self._idle.setdefault(origin, []).append(connection)
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(_IDLE_S, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long."""
+        since = self._loop.time() - _IDLE_S
+        for origin, connections in list(self._idle.items()):
+            for connection in connections:
+                if connection.idle_since <= since:
+                    connection.close()
+            self._idle[origin] = [connection for connection in connections if connection.ready]
+            if not self._idle[origin]:
+                del self._idle[origin]
+        self._sweeping = self._loop.call_later(_IDLE_S, self._sweep) if self._idle else None
 
     def _origin(self, origin: str) -> _Origin:
-        """What is kept in mind of an upstream."""
-        known = self._origins.get(origin)
-        if known is None:
-            if len(self._origins) >= _ORIGINS:
-                self._origins.clear()
-            url = URL(origin, encoded=True)
-            if url.scheme not in ("http", "https"):
-                raise aiohttp.InvalidURL(url, "neither http nor https")
-            via = self._proxy(url)
-            plain = bool(via) and url.scheme == "http"  # then the proxy reads the request itself
-            lines = [f"{name}: {value}" for name, value in via["proxy_headers"].items()] if plain else []
-            request = aiohttp.ClientRequest("GET", url, **via)
-            if via:  # aiohttp adds this when it connects, and then knows the pooled connection by what it has added
-                via["proxy_headers"]["Host"] = request.headers["Host"]
-            known = self._origins[origin] = _Origin(request, origin if plain else "", tuple(lines))
+        """Keep an upstream in mind."""
+        if len(self._origins) >= _ORIGINS:
+            self._origins.clear()
+        url = URL(origin, encoded=True)
+        if url.scheme not in ("http", "https"):
+            raise aiohttp.InvalidURL(url, "neither http nor https")
+        via = self._proxy(url)
+        plain = bool(via) and url.scheme == "http"  # then the proxy reads the request itself
+        lines = [f"{name}: {value}" for name, value in via["proxy_headers"].items()] if plain else []
+        request = aiohttp.ClientRequest("GET", url, **via)
+        if via:  # aiohttp adds this when it connects, and then knows the pooled connection by what it has added
+            via["proxy_headers"]["Host"] = request.headers["Host"]
+        known = self._origins[origin] = _Origin(request, origin if plain else "", tuple(lines))
         return known
 
     def _proxy(self, url: URL) -> _Via:
@@ -297,7 +283,7 @@ class Live:
             return CallFailed("refused", f"{where} cannot be reached: the proxy says {error.status} {error.message}")
         if isinstance(error, (aiohttp.ClientConnectorError, ValueError)):  # ValueError: of the URL, or a header field
             return CallFailed("refused", f"{where} cannot be reached: {_words(error)}")
-        if isinstance(error, HttpProcessingError):
+        if isinstance(error, (Garbled, HttpProcessingError)):
             said = " ".join(_words(error).split())[:200]
             return CallFailed("reset", f"{where} did not answer in HTTP/1.1, and HTTP/2 is not supported: {said}")
         return CallFailed("reset", f"{where} broke the connection before it answered: {_words(error)}")
@@ -309,10 +295,6 @@ class Live:
         if unreadable:
             return f"{doubt}. No certificate was found in {', '.join(unreadable)}, which the environment names"
         return f"{doubt}. If it is right, name the file with its authority's certificate as SSL_CERT_FILE in agent.env"
-
-
-def _reply(message: RawResponseMessage, body: bytes | LiveBody) -> Reply:
-    return Reply(message.code, end_to_end(message.raw_headers), body, (), message.reason or "")
 
 
 @lru_cache(maxsize=1024)
@@ -357,10 +339,3 @@ def _spell(call: Call, origin: str, target: str, extra: Sequence[str] = ()) -> b
 
 def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")

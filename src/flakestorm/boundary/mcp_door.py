@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from flakestorm.boundary.asked import Asked
 from flakestorm.boundary.delivery import CLOSED
 from flakestorm.boundary.mcp_relay import End, Relay
 from flakestorm.boundary.passage import Passage
@@ -48,7 +49,7 @@ class _Frames:
             return b""
 
 
-async def serve(request: web.BaseRequest, name: str, passage: Passage) -> web.StreamResponse:
+async def serve(request: Asked, name: str, passage: Passage) -> web.StreamResponse:
     """Hold the middle of one wrapped server's connection until the wrapper or the server has gone.
 
     Args:
@@ -75,7 +76,7 @@ async def serve(request: web.BaseRequest, name: str, passage: Passage) -> web.St
         patience=lambda: Patience(passage.clock, known=False),
     )
     origins = "".join(f"x-flakestorm-origin: {name} {origin}\r\n" for name, origin in passage.upstreams.items())
-    request.protocol.set_parser(frames)  # type: ignore[arg-type]  # aiohttp types it as its websocket reader
+    request.protocol.set_parser(frames)
     client.write(f"HTTP/1.1 200 OK\r\n{origins}\r\n".encode())
     try:
         while frame := await frames.next():

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.errors import Misuse
 
 __all__ = ["PROVIDERS", "Provider", "Upstreams", "variables"]
@@ -112,7 +113,7 @@ def variables(env: Mapping[str, str], caller: Mapping[str, str], place: str) -> 
     return given, upstreams
 
 
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_SCHEME = later(r"https?://", re.IGNORECASE)
 
 
 def _base(variable: str, text: str) -> _Base:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import cast
 
 from aiohttp import hdrs, web
 
+from flakestorm.boundary.asked import Asked, Whole
 from flakestorm.boundary.route import Lost
 
 __all__ = ["MAX_BODY_BYTES", "Upload", "arrived"]
@@ -69,16 +71,19 @@ class Upload:
             raise self.lost
 
 
-def arrived(request: web.BaseRequest) -> bytes | None:
+def arrived(request: Asked) -> bytes | None:
     """The whole body, where it is here already and nobody waits to be asked for it; else None.
 
     Raises:
         Lost: it is too large.
     """
-    content = request.content
-    if not content.is_eof() or content.exception() is not None or hdrs.EXPECT in request.headers:
-        return None
-    body = content.read_nowait()
+    if isinstance(request, Whole):
+        body = request.body
+    else:
+        content = cast(web.BaseRequest, request).content
+        if not content.is_eof() or content.exception() is not None or hdrs.EXPECT in request.headers:
+            return None
+        body = content.read_nowait()
     if len(body) > MAX_BODY_BYTES:
         raise _too_large()
     return body

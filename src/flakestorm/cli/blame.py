@@ -11,10 +11,12 @@ import click
 from flakestorm.cli.judge import resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.saved import both, report_named, saving, store_folder
+from flakestorm.cli.trust import approval, trust_option
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
     from flakestorm.api import Project
+    from flakestorm.api.trusting import Approve
     from flakestorm.engine.events import Report, RunResult
 
 __all__ = ["blame"]
@@ -28,6 +30,7 @@ __all__ = ["blame"]
 @click.option("--try-model", metavar="NAME", default="", help="If a model call is blamed, have this model answer it.")
 @click.option("--try-prompt", metavar="TEXT", default="", help="The same with TEXT added to its system prompt.")
 @resume_option
+@trust_option
 @click.argument("name", metavar="TAPE|RUN")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
 def blame(
@@ -38,6 +41,7 @@ def blame(
     try_model: str,
     try_prompt: str,
     resume: str | None,
+    trusted: bool,
     name: str,
     command: tuple[str, ...],
 ) -> int:
@@ -49,8 +53,9 @@ def blame(
     flakestorm blame latest#r-0007 --invariant admits-outage
 
     The agent runs again and again: the tape answers up to an event, the real world from there on. RUN is a JSON report,
-    or what the store knows it by, and the run's id (needed where more than one fails). Look at a stranger's tape first
-    (`flakestorm tapes show`): it may name any command.
+    or what the store knows it by, and the run's id (needed where more than one fails). What a tape, or a report in a
+    file, names that is not known to be yours is not run, unless you say so: at the question (on a terminal), or with
+    --trust-tape.
 
     Exit code: 0 a step is named, 1 there is none to name, 3 it cannot be told.
     """
@@ -64,7 +69,9 @@ def blame(
     from flakestorm.tape.match import MODES
 
     tape, run, breaks, report = _meant(name, options)
-    work = agent_of(_project(options, report), tape, command)
+    approve = approval(trusted=trusted)
+    project = _project(options, report, Path(name.partition("#")[0]), approve)
+    work = agent_of(project, tape, command, approve=approve)
     case = case_of(
         work, tape, run=run, breaks=breaks, invariant=invariant, healthy=healthy,
         mode=next((each for each in MODES if each == work.config.boundary.match), "renamed"),
@@ -83,13 +90,22 @@ def blame(
     return present(found, place, options, save)
 
 
-def _project(options: Globals, report: Report | None) -> Project | None:
-    """The config that is named, or lies here; else the report's own."""
+def _project(options: Globals, report: Report | None, file: Path, approve: Approve) -> Project | None:
+    """The config that is named, or lies here; else the report's own, if that may be run.
+
+    Args:
+        options: -c, and where to look.
+        report: the report; file: where it was read, if not in the store.
+        approve: whom to ask.
+    """
     from flakestorm import api
+    from flakestorm.api.trusting import demand_of_report
 
     if options.config is not None or options.config_path.exists():
         return api.load(options.config_path)
     if report is not None and report.config and Path(report.config).is_file():
+        if file.is_file():
+            demand_of_report(file, report.config, approve=approve)
         return api.load(report.config)
     return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import click
@@ -23,6 +23,7 @@ from flakestorm.cli.spending import Spending, estimate, spending_options
 from flakestorm.config.blocks import blocks_in
 from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.events import Event, Finished, Listener, PhaseResult, Planned, Report, RunFinished
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.whole import PHASES, Whole
 from flakestorm.errors import Misuse
 from flakestorm.version import __version__
@@ -69,7 +70,9 @@ def ci(options: Globals, min_score: float | None, resume: str | None, spending: 
     place = place_for(options, project.config, "ci")
     earlier = None if resume is None else report_named(resume, options)
     with results_only(), watching(options) as shown, saving(store_folder(options, project.config)) as save:
-        report = _Ci(project, options, place, shown, save, earlier, min_score or 0.0, spending.options()).run(names)
+        pacing = Pacing(monotonic, project.config.advanced.rate_limit)  # its phases use up one budget
+        ci = _Ci(project, options, place, shown, save, earlier, min_score or 0.0, spending.options(), pacing)
+        report = ci.run(names)
     history = history_of(store_folder(options, project.config), report)
     _step_summary(report)
     return present(report, place, options, save, history=history)
@@ -99,6 +102,7 @@ class _Ci:
     earlier: Report | None
     min_score: float
     spending: dict[str, Any]
+    pacing: Pacing
 
     def run(self, names: Sequence[str]) -> Report:
         """Run the phases, one after the other, until one is interrupted."""
@@ -156,6 +160,7 @@ class _Ci:
             ray=None if name == "replay" else self.options.ray,  # tapes that stand in for the world are here
             listener=tell,
             resume=Path(before.report) if before is not None and Path(before.report).is_file() else None,
+            pacing=self.pacing,
             **self.spending,
         )
         return JUDGES[name](self.project, options)

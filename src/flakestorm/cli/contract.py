@@ -10,7 +10,6 @@ from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, present, results_only
 from flakestorm.cli.saved import saving, store_folder
 from flakestorm.cli.spending import Spending, spending_options
-from flakestorm.reports.text import counted
 
 __all__ = ["contract"]
 
@@ -38,6 +37,8 @@ def run(options: Globals, min_score: float | None, resume: str | None, spending:
 @global_options
 def validate(options: Globals) -> int:
     """Check the contract without running anything."""
+    from flakestorm.reports.text import counted
+
     project = api.load(options.config_path)
     plan = project.check()
     axes = ((plan.invariants, "invariant"), (plan.scenarios, "scenario"), (plan.prompts, "prompt"))

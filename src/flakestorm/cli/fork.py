@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.trust import approval, tell_unsealed, trust_option
 from flakestorm.errors import Misuse, TapeMismatch
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _MOST_BYTES = 64 * 2**20
     metavar="COMMAND",
     help="Run this at SITE: it makes the environment what it was there; default: the config's agent.restore.",
 )
+@trust_option
 @click.argument("tape", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
 def fork(
@@ -43,6 +45,7 @@ def fork(
     model: str | None,
     tools: str,
     restore: str | None,
+    trusted: bool,
     tape: Path,
     command: tuple[str, ...],
 ) -> int:
@@ -54,8 +57,8 @@ def fork(
     flakestorm fork a.tape --at llm/gpt-4o#2 --resample --tools tape -o b.tape
     flakestorm fork a.tape --at tool/search#1 --fault error:503 -o b.tape -- python agent.py
 
-    Runs the command that the tape names, or COMMAND here, or asks the recorded config's agent. Look at a stranger's
-    tape first (`flakestorm tapes show`): it may name any command.
+    Runs the command that the tape names, or COMMAND here, or asks the recorded config's agent. What a tape names that
+    is not known to be yours is not run, unless you say so: at the question (on a terminal), or with --trust-tape.
 
     Exit code: 0 forked (however the program then ended), 1 the program did something else before SITE, 2 usage, or
     the tape has no such site or is damaged, 3 the environment could not be restored.
@@ -85,6 +88,7 @@ def fork(
             restore=None if restore is None else command_hook(restore, tape, key="--restore"),
             seed=options.seed or 0,
             quiet=options.format == "json",
+            approve=approval(trusted=trusted),
         )
     except TapeMismatch as error:
         from flakestorm.tape.text import plain
@@ -94,6 +98,7 @@ def fork(
             click.echo(f"  {plain(problem)}", err=True)
         return 1
     _tell(options, tape, change, forked)
+    tell_unsealed(quiet=options.quiet)
     return 130 if forked.interrupted else 0
 
 

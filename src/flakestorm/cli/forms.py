@@ -25,7 +25,7 @@ SUFFIX = {
 }  # fmt: skip
 """What a file of this form is called by."""
 
-GIVE_WAY_S = 0.02
+GIVE_WAY_S = 0.01
 """How long getting ready for the end waits, so that the runs that begin are on their way first."""
 
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}

@@ -17,6 +17,7 @@ import click
 
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import ConfigError, Misuse
+from flakestorm.executors.interruption import ending
 
 if TYPE_CHECKING:
     from flakestorm.boundary.standing import Standing
@@ -111,7 +112,8 @@ async def _serve(options: Globals, order: _Order, port: int, *, everything: bool
         seed=order.seed,
         redact=order.redact,
     )
-    ended = _ending()  # before anything is promised: a signal that comes early is obeyed as well
+    # Before anything is promised: a signal that comes early is obeyed as well.
+    ended = ending(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     await standing.start(port)
     try:
         _print(standing.environment if everything else standing.variables)
@@ -124,21 +126,6 @@ async def _serve(options: Globals, order: _Order, port: int, *, everything: bool
         fired = f", {standing.fired} faults fired" if order.schedule.planned else ""
         click.echo(f"stopped; {standing.exchanges} calls are on {standing.tape}{fired}", err=True)
     return 130 if number == signal.SIGINT else 0
-
-
-def _ending() -> asyncio.Future[int]:
-    """The signal that ends this command, when it comes."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[int] = loop.create_future()
-
-    def end(number: int) -> None:
-        if not ended.done():
-            ended.set_result(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            loop.add_signal_handler(number, end, number)
-    return ended
 
 
 def _print(variables: Mapping[str, str]) -> None:

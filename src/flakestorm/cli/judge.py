@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -140,7 +139,7 @@ def run(
     flakestorm run --tape a.tape --inject 'tool/search#1=error:503'
     """
     if ci:
-        options = replace(options, no_color=True)
+        options = options._replace(no_color=True)
     if verify_only:
         from flakestorm.cli.verify import check_reach
 

@@ -8,15 +8,21 @@ one-line descriptions are kept here for the same reason (a test compares the two
 
 from __future__ import annotations
 
+import gc
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
+how often it must have done so before it looks at older ones."""
+
+_BEFORE = gc.get_threshold()
+gc.set_threshold(*GC_THRESHOLDS)  # before anything is imported, and until `main` is done
+
 import atexit
 import errno
-import gc
 import os
 import sys
 import threading
-from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
 
 import click
 
@@ -64,11 +70,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> (module:attribute in this package, one-line description)."""
 
 
-GC_THRESHOLDS = (50_000, 20, 50)
-"""How many more objects there must be before the collector looks at the young ones (Python's own default is 700), and
-how often it must have done so before it looks at older ones."""
-
-
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are first needed."""
 
@@ -112,35 +113,53 @@ def main(args: list[str] | None = None) -> None:
     Imports make a hundred thousand objects that stay until the end. Looking through them for garbage again and again
     is a good part of a short command's time, so the collector comes by less often.
     """
-    before = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         code = _run(args)
-        if args is None and _left_behind():
+        if args is None and _may_leave():
             _leave(code)
         sys.exit(code)
     finally:
-        gc.set_threshold(*before)  # for those who call this from Python
-        if args is None:
+        gc.set_threshold(*_BEFORE)  # for those who call this from Python
+        if args is None and not _foreign():
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
 
 
-def _left_behind() -> bool:
-    """Whether calls of an agent are still under way in threads that nobody waits for, and no other thread is."""
+def _may_leave() -> bool:
+    """Whether the process may end without the interpreter being taken apart.
+
+    It must where an agent's calls are still under way in threads that nobody waits for: that would pull the ground from
+    under threads in the middle of native code, and now and then one of them takes the process down with it, so that
+    the exit code is a signal's instead of the verdict's. It may where all the code is ours, for nothing of ours needs
+    it, and it takes as long as a small report. An agent's module may have left a file open that is written when it is
+    found to be garbage; somebody may be tracing this process, or wait for a thread in it.
+    """
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
-    return bool(others) and all(thread.daemon for thread in others)
+    if any(not thread.daemon for thread in others):
+        return False
+    return bool(others) or not (_foreign() or sys.gettrace() or sys.getprofile())
 
 
-def _leave(code: int) -> NoReturn:
+def _foreign() -> bool:
+    """Whether code of others may have been imported: an agent or what a config names, or a plug-in."""
+    loading = sys.modules.get("flakestorm.core.loading")
+    return "importlib.metadata" in sys.modules or (loading is not None and bool(loading.LOADED))
+
+
+def _leave(code: int) -> None:
     """End the process, with what is to be done at its end, but without taking the interpreter apart.
 
-    That would pull the ground from under threads which are in the middle of native code: now and then one of them
-    takes the process down with it, and the exit code is a signal's instead of the verdict's.
+    Where what was said cannot be written, it returns: the interpreter has its own way to say so.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # the reader left, or it is closed
+        try:
             stream.flush()
+        except BrokenPipeError:  # the reader left
+            pass
+        except (OSError, ValueError, AttributeError):  # the disk is full, or it is closed or never was
+            if threading.active_count() == 1:
+                return
     os._exit(code)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -22,8 +21,7 @@ T = TypeVar("T")
 FORMATS = ("html", "json", "terminal", "junit", "markdown", "sarif", "otel")
 
 
-@dataclass(frozen=True, slots=True)
-class Globals:
+class Globals(NamedTuple):
     """What the global options said; None where they said nothing."""
 
     config: Path | None = None
@@ -66,7 +64,7 @@ from_option = click.option(
 ON_RAY = ("run", "chaos", "contract run", "contract score", "ci")
 """The commands whose runs may be made on a cluster: those that plan them before they make them."""
 
-_NAMES = tuple(f.name for f in fields(Globals))
+_NAMES = Globals._fields
 
 
 def global_options(command: Callable[..., T]) -> Callable[..., T]:
@@ -83,7 +81,12 @@ def global_options_with(forms: Sequence[str]) -> Callable[[Callable[..., T]], Ca
     return add
 
 
-def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
+@cache
+def _options(forms: tuple[str, ...]) -> tuple[click.Parameter, ...]:
+    """The global options, last one first: made once, and the same for all commands."""
+
+    def bare() -> None: ...
+
     options = [
         click.option("-c", "--config", type=click.Path(path_type=Path), help="Config file (flakestorm.yaml)."),
         click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
@@ -97,14 +100,20 @@ def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
         click.option("--address", metavar="HOST:PORT|auto", help="The Ray cluster (one of its own)."),
         click.option("--no-color", is_flag=True, default=None, help="No colour, no styling."),
     ]
+    for option in reversed(options):
+        option(bare)
+    found: list[click.Parameter] = bare.__click_params__  # type: ignore[attr-defined]
+    return tuple(found)
 
+
+def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
     @wraps(command)
     def with_globals(**params: object) -> T:
         own = {name: value for name, value in params.items() if name not in _NAMES}
         return command(_gather(click.get_current_context()), **own)
 
-    for option in reversed(options):
-        option(with_globals)
+    own: list[click.Parameter] = getattr(with_globals, "__click_params__", [])
+    with_globals.__click_params__ = [*own, *_options(tuple(forms))]  # type: ignore[attr-defined]
     return with_globals
 
 
@@ -122,7 +131,7 @@ def _gather(ctx: click.Context) -> Globals:
         at = at.parent
     for context in reversed(chain):
         said = {name: context.params[name] for name in _NAMES if context.params.get(name) is not None}
-        found = replace(found, **said)
+        found = found._replace(**said)
     if found.executor != "ray" and (found.workers is not None or found.address is not None):
         raise Misuse("--workers and --address are of a Ray cluster; add --executor ray")
     if found.executor == "ray" and not isinstance(ctx.command, click.Group) and _name(ctx) not in ON_RAY:

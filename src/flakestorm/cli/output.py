@@ -26,7 +26,7 @@ from flakestorm.core.record import Record
 from flakestorm.engine.events import Listener, Report
 from flakestorm.reports.trend import Point
 
-__all__ = ["Place", "how_to_resume", "place_for", "present", "results_only", "watching"]
+__all__ = ["ON_STDOUT", "Place", "how_to_resume", "place_for", "present", "results_only", "watching"]
 
 
 ON_STDOUT = frozenset({"json", "junit", "markdown", "sarif", "otel"})

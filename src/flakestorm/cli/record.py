@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.trust import tell_unsealed
 from flakestorm.core.conversation import prompt_of
 from flakestorm.errors import Misuse
 
@@ -113,5 +114,6 @@ def _agent(options: Globals, text: str, path: Path) -> int:
 def _tell(options: Globals, count: int, path: Path, failure: str | None) -> None:
     if failure is not None:
         click.echo(f"warning: {failure}; the tape is whole, but a fork from there on has nothing to restore", err=True)
+    tell_unsealed(quiet=options.quiet)
     if not options.quiet:
         click.echo(f"recorded {count} call{'' if count == 1 else 's'} on {path}", err=True)

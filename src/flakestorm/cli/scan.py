@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def scan(options: Globals, files: tuple[Path, ...]) -> int:
             for index, text in _documents(file):
                 found = _findings(text)
                 where = {"file": str(file)} if index is None else {"file": str(file), "index": index}
-                documents.append({**where, "findings": [asdict(finding) for finding in found]})
+                documents.append({**where, "findings": [finding._asdict() for finding in found]})
                 lines += _described(file, index, text, found)
         except (OSError, ValueError, Misuse) as error:
             unreadable += 1

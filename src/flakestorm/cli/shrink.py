@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from flakestorm import api
-from flakestorm.cli.forms import write
+from flakestorm.cli.forms import text, write
 from flakestorm.cli.judge import how, resume_option
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.output import how_to_resume, place_for, results_only, watching
+from flakestorm.cli.output import ON_STDOUT, how_to_resume, place_for, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.errors import Misuse
 from flakestorm.reports.text import one_line
@@ -33,7 +33,7 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
 
     CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one), a tape, or a session file. The last line
     is a command that shows the failure again with as few, as weak and as early faults as can be; -o FILE also writes it
-    as a session.
+    as a session. With --format json, one `flakestorm-report/1` object instead: its finding is the smallest form.
 
     \b
     flakestorm shrink reports/latest/report.json#r-0007
@@ -58,7 +58,8 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
     if options.output is not None and smallest.case is not None:
         about = [f"The smallest form of {case}. Shows the failure without it: {smallest.line}"]
         write_session(shrinking.session_of(smallest, project.config), options.output, about=about)
-    if not options.quiet:
+    document = smallest.report if options.format in ON_STDOUT else None
+    if not options.quiet and document is None:
         _tell(smallest, len(found.atoms), options.output or file)
     if save.problem is not None:
         click.echo(f"note: this report was not saved for later: {one_line(save.problem, 1000)}", err=True)
@@ -70,7 +71,9 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
     elif smallest.case is None:
         click.echo(f"{case}: {smallest.why} ({smallest.runs} runs)", err=True)
     sys.stdout.flush()
-    if smallest.case is not None:
+    if document is not None:
+        click.echo(text(document, place.form))
+    elif smallest.case is not None:
         click.echo(smallest.line)
     return 3 if smallest.report is None else smallest.report.exit_code
 

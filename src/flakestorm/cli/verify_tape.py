@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.trust import approval, trust_option
 from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
@@ -25,17 +26,18 @@ __all__ = ["verify_tape"]
 @click.option(
     "--match", "mode", type=click.Choice(["renamed", "strict", "scored"]), help="How requests are compared (renamed)."
 )
+@trust_option
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, required=True, metavar="TAPE [-- COMMAND [ARG]...]")
-def verify_tape(options: Globals, mode: str | None, words: tuple[str, ...]) -> int:
+def verify_tape(options: Globals, mode: str | None, trusted: bool, words: tuple[str, ...]) -> int:
     """Run what was recorded again, answered by the tape alone, and compare every request, their order and the output.
 
-    Runs the command that the tape names, where it was recorded, or COMMAND here. Look at a stranger's tape first
-    (`flakestorm tapes show`): it may name any command.
+    Runs the command that the tape names, where it was recorded, or COMMAND here. What a tape names that is not known to
+    be yours is not run, unless you say so: at the question (on a terminal), or with --trust-tape.
 
-    Exit code: 0 equal, 1 different, 2 the tape is damaged, 3 nothing to verify.
+    Exit code: 0 equal, 1 different, 2 the tape is damaged or not run, 3 nothing to verify.
     """
     given, tape, command = _split(words)
-    options, mode = _with(options, given), given.get("--match", mode)
+    options, mode, trusted = _with(options, given), given.get("--match", mode), trusted or "--trust-tape" in given
     from flakestorm.api import load
     from flakestorm.api.verifying import verify
     from flakestorm.cli.record import named_tools
@@ -53,6 +55,7 @@ def verify_tape(options: Globals, mode: str | None, words: tuple[str, ...]) -> i
         mode=next((each for each in MODES if each == mode), None),
         allow_live=live,
         tools=named_tools(None if project is None else project.config),
+        approve=approval(trusted=trusted),
     )
     _print(options, tape, verified)
     return verified.exit_code
@@ -68,6 +71,8 @@ def _split(words: tuple[str, ...]) -> tuple[dict[str, str], Path, tuple[str, ...
         name, eq, value = word.partition("=")
         if name in ("-q", "--quiet"):
             given["quiet"] = "1"
+        elif word == "--trust-tape":
+            given[word] = "1"
         elif name == "--match" or name in names:
             if not eq and not rest:
                 raise Misuse(f"{name} needs a value")
@@ -80,14 +85,12 @@ def _split(words: tuple[str, ...]) -> tuple[dict[str, str], Path, tuple[str, ...
 
 
 def _with(options: Globals, given: dict[str, str]) -> Globals:
-    from dataclasses import replace
-
-    changes: dict[str, object] = {name: Path(given[name]) for name in ("config", "output") if name in given}
+    changes: dict[str, Any] = {name: Path(given[name]) for name in ("config", "output") if name in given}
     if "format" in given:
         changes["format"] = given["format"]
     if "quiet" in given:
         changes["quiet"] = True
-    return replace(options, **changes)  # type: ignore[arg-type]  # each is of its field's type
+    return options._replace(**changes)
 
 
 def _print(options: Globals, tape: Path, verified: Verified) -> None:

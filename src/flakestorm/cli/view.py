@@ -11,6 +11,7 @@ import click
 
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.saved import store_folder
+from flakestorm.executors.interruption import ending
 
 __all__ = ["view"]
 
@@ -37,7 +38,7 @@ def view(options: Globals, port: int, no_open: bool) -> int:
 async def _serve(options: Globals, port: int, *, opening: bool) -> int:
     from flakestorm.viewer.serving import serving
 
-    folder, ended = store_folder(options), _ending()
+    folder, ended = store_folder(options), ending(signal.SIGINT, signal.SIGTERM)
     async with serving(folder, port) as address:
         click.echo(address)
         sys.stdout.flush()
@@ -47,20 +48,6 @@ async def _serve(options: Globals, port: int, *, opening: bool) -> int:
             await asyncio.to_thread(_open, address)
         number = await ended
     return 130 if number == signal.SIGINT else 0
-
-
-def _ending() -> asyncio.Future[int]:
-    """The signal that ends this command, when it comes."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[int] = loop.create_future()
-
-    def end(number: int) -> None:
-        if not ended.done():
-            ended.set_result(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
-    return ended
 
 
 def _open(address: str) -> None:

@@ -8,15 +8,16 @@ from collections.abc import Mapping as Variables
 
 from flakestorm.config.marked import Node, Scalar, Sequence
 from flakestorm.config.problems import Path, Problem
+from flakestorm.core.regex import later
 
 __all__ = ["LITERAL_KEY", "expand", "literal_keys"]
 
 LITERAL_KEY = 'Literal API keys are not allowed in config. Use: api_key: "${OPENAI_API_KEY}"'
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_REFERENCE = re.compile(rf"\$(?P<escaped>\$\{{{_NAME}\}})|\$\{{(?P<name>{_NAME})\}}")
-_BARE = re.compile(rf"\$(?P<escaped>\$\{{{_NAME}\}})|\$(?:\{{(?P<name>{_NAME})\}}|(?P<bare>{_NAME}))")
-_ONLY = re.compile(rf"\s*\$\{{{_NAME}\}}\s*")
+_REFERENCE = later(rf"\$(?P<escaped>\$\{{{_NAME}\}})|\$\{{(?P<name>{_NAME})\}}")
+_BARE = later(rf"\$(?P<escaped>\$\{{{_NAME}\}})|\$(?:\{{(?P<name>{_NAME})\}}|(?P<bare>{_NAME}))")
+_ONLY = later(rf"\s*\$\{{{_NAME}\}}\s*")
 
 # flakestorm 2.0 also expanded $VAR here, and left it alone when the variable was not set; so do we.
 _BARE_ALLOWED = {("agent", "endpoint"), ("agent", "headers"), ("agent", "query_params")}

@@ -89,7 +89,9 @@ class LlmFault(Fault, frozen=True, kw_only=True):
 
     mode: Annotated[str, Meta(description="what happens to the model's reply", extra_json_schema=words(LLM_MODES))]
     model: Annotated[str, Meta(description="name or glob of the model")] = "*"
-    delay_ms: Annotated[Milliseconds | None, Meta(description="mode timeout: how long to wait, in milliseconds")] = None
+    delay_ms: Annotated[
+        Milliseconds | None, Meta(description="mode timeout: how long to wait, in milliseconds; default 8000")
+    ] = None
     max_tokens: Annotated[
         Count | None, Meta(description="how many tokens are left; mode truncated_response: 20, mode content_filter: 0")
     ] = None

@@ -1,7 +1,5 @@
 """One invariant, as it stands in `invariants` and in `contract.invariants`."""
 
-from dataclasses import dataclass
-from dataclasses import field as plain_field
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from msgspec import Meta, field
@@ -9,6 +7,7 @@ from msgspec.structs import replace
 
 from flakestorm.config.base import Milliseconds, Placed, Probability, Severity, Strict, When, words
 from flakestorm.config.vocabulary import INVARIANT_TYPES
+from flakestorm.core.record import Record
 
 __all__ = ["NEEDS", "Invariant", "InvariantType", "ModelPrice", "Origin"]
 
@@ -36,8 +35,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The keys without which a type means nothing. They must be there and not be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record, frozen=True, eq=False):
     """Where an invariant was written. It is no part of what the invariant says: all origins are equal.
 
     Args:
@@ -45,9 +43,15 @@ class Origin:
         file, line: where it stands, if it was read from a file.
     """
 
-    folder: str = plain_field(default=".", compare=False)
-    file: str | None = plain_field(default=None, compare=False)
-    line: int | None = plain_field(default=None, compare=False)
+    folder: str = "."
+    file: str | None = None
+    line: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __hash__(self) -> int:
+        return hash(Origin)
 
 
 class ModelPrice(Strict, frozen=True, kw_only=True):

@@ -53,6 +53,7 @@ __all__ = [
     "Mutations",
     "Output",
     "Probability",
+    "RateLimit",
     "ReplaySession",
     "Replays",
     "Scenario",
@@ -144,6 +145,26 @@ class Output(Strict, frozen=True, kw_only=True):
     filename_template: Annotated[str | None, Meta(description="name of the report file")] = None
 
 
+class RateLimit(Strict, frozen=True, kw_only=True):
+    """How quickly the runs of a command are started. One budget, whatever makes the runs."""
+
+    calls_per_minute: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="model calls that may go out in a minute, on average; a run counts for at least one"),
+    ] = None
+    tokens_per_minute: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="tokens that model calls may use in a minute, on average, as their replies count them"),
+    ] = None
+    max_hold_ms: Annotated[
+        Milliseconds,
+        Meta(
+            description="how long the starts of runs wait, at most, when a model or tool itself, and no fault, answers "
+            "429, or 503 with a time to wait, in milliseconds; 0: they do not wait"
+        ),
+    ] = 60000
+
+
 class Advanced(Strict, frozen=True, kw_only=True):
     """How runs are carried out."""
 
@@ -154,15 +175,25 @@ class Advanced(Strict, frozen=True, kw_only=True):
     seed: Annotated[
         int | None, Meta(description="seed of every random choice; default: a new one, which is printed")
     ] = None
+    rate_limit: Annotated[RateLimit, Meta(description="how quickly runs are started")] = field(
+        default_factory=RateLimit
+    )
 
 
 class Load(Strict, frozen=True, kw_only=True):
-    """How many users `load` puts on the agent at once."""
+    """How many users `load` puts on the agent at once, or how many it lets come in a second."""
 
     users: Annotated[
         Annotated[list[Annotated[int, Meta(ge=1, le=500)]], Meta(min_length=1)],
         Meta(description="users at the same time, level by level, each more than the one before"),
     ] = field(default_factory=lambda: [1, 10, 100])
+    rates: Annotated[
+        list[Annotated[float, Meta(gt=0, le=1000)]],
+        Meta(
+            description="in place of users: how many new ones come in a second, whether or not others have been "
+            "answered, level by level, each more than the one before"
+        ),
+    ] = []
     runs: Annotated[
         Annotated[int, Meta(ge=1)],
         Meta(description="runs of each level; there are never fewer than it has users, nor than there are prompts"),
@@ -171,6 +202,8 @@ class Load(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if sorted(set(self.users)) != self.users:
             raise ValueError("the levels of users must rise, for example [1, 10, 100]")
+        if sorted(set(self.rates)) != self.rates:
+            raise ValueError("the rates must rise, for example [1, 5, 20]")
 
 
 class Certificate(Strict, frozen=True, kw_only=True):

@@ -7,9 +7,9 @@ it (`faults/base.py`, `contracts/base.py`), when something is built from the con
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 
+from flakestorm.core.record import Record
 from flakestorm.core.registry import nearest
 
 __all__ = [
@@ -25,8 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(Record, frozen=True):
     """One open set of words.
 
     Args:

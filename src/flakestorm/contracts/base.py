@@ -15,13 +15,15 @@ A plug-in is a check in the entry-point group `flakestorm.invariants`; it counts
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import field
 
 from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
 from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Ledger
+from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.core.verdict import Verdict
 from flakestorm.tape.model import Exchange
@@ -48,8 +50,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(Record, frozen=True, dict=True):
     """One finished run, as invariants see it.
 
     Args:
@@ -73,6 +74,8 @@ class RunView:
         refused: whether the request was an attack on HTTP itself, and the agent turned it away with a 4xx.
         mutated: whether the input is a mutation, which `baseline` was not.
         turns: of a conversation, its turns; output, error and latency are those of the last one.
+        limited: which of its calls the world, and no fault, refused for their rate, in words; empty where none was.
+        starved: whether because of that the agent never got what it asked for.
         before: where one turn is judged, the exchanges of those before it; `exchanges` are its own then.
     """
 
@@ -94,9 +97,16 @@ class RunView:
     refused: bool = False
     mutated: bool = False
     turns: Sequence[Turn] = ()
+    limited: str = ""
+    starved: bool = False
     before: Sequence[Exchange] = ()
-    memo: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What checks have worked out about this run, so that each of them need not do it again."""
+
+    @property
+    def memo(self) -> dict[str, object]:
+        """What checks have worked out about this run, so that each of them need not do it again. It is no part of the
+        view: one that is made from this begins anew."""
+        found: dict[str, object] = vars(self).setdefault("_memo", {})
+        return found
 
     def calls(self, tool: str = "*") -> list[ToolCall]:
         """The calls of the tools that this name or glob means, faulted ones included, in order."""

@@ -7,6 +7,7 @@ fault need not fire every time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -74,7 +75,7 @@ def contract_score(cells: Iterable[Cell]) -> ScoreNumbers:
     invariants of a scenario are judged on the same runs.
     """
     cells = list(cells)
-    conclusive = {(r.scenario, r.invariant, r.prompt): r.conclusive for r in rates(cells)}
+    conclusive = Counter((c.scenario, c.invariant, c.prompt) for c in cells if c.verdict.conclusive)
     rate = weighted_rate(
         Weighed(
             c.verdict.outcome == "pass",
@@ -85,7 +86,7 @@ def contract_score(cells: Iterable[Cell]) -> ScoreNumbers:
         if c.verdict.conclusive
     )
     passed = sum(c.verdict.outcome == "pass" for c in cells)
-    judged = sum(conclusive.values())
+    judged = conclusive.total()
     return _numbers(rate, 100, 2, passed, judged, len(cells) - judged, critical_failed=_critical_failed(cells))
 
 
@@ -164,7 +165,10 @@ def _numbers(
 
 
 def _critical_failed(cells: Iterable[Cell]) -> bool:
-    return any(r.failing and r.severity == "critical" for r in rates(cells))
+    critical = [c for c in cells if c.severity == "critical"]
+    if not any(c.verdict.outcome == "fail" for c in critical):  # a cell without a failed trial does not fail
+        return False
+    return any(r.failing for r in rates(critical))
 
 
 def contract_gate(cells: Iterable[Cell], *, min_score: float | None = None) -> Ruling:

@@ -9,11 +9,14 @@ A check answers only its own question. Around it stand the rules that keep verdi
    rules that forbid something are inconclusive, for a dead agent forbears everything. Rules on the tape still count
    what is on it.
 4. Rules on the tape of a run whose boundary nobody held are inconclusive.
-5. A check that raises is inconclusive, never a pass.
-6. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
-7. A request that was itself an attack and was turned away with a 4xx got its proper answer: `completes` passes, and
+5. A run whose calls the world itself refused for their rate, to the end, was made in a world that nobody planned: all
+   its verdicts are inconclusive, but for what it did and must not. One that got through after waiting has no latency of
+   its own, so a fail of `latency` is inconclusive.
+6. A check that raises is inconclusive, never a pass.
+7. `negate` swaps pass and fail (and, in 3, requiring and forbidding).
+8. A request that was itself an attack and was turned away with a 4xx got its proper answer: `completes` passes, and
    rules about the output do not apply, because nobody asked for one.
-8. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
+9. Faults were planned and none fired: a pass proves nothing about them and becomes inconclusive. A fail stays a fail.
 """
 
 from __future__ import annotations
@@ -118,6 +121,8 @@ def _judge(spec: Invariant, run: RunView) -> Verdict | None:
     if idle := _not_in_force(spec, run):
         return inconclusive(f"{idle} did not fire, so this rule could not be judged; {_what_happened(run)}")
     verdict = _without_output(spec, run, check) if run.error is not None else _asked(spec, run, check)
+    if run.limited:
+        verdict = _limited(spec, run, verdict)
     if verdict.outcome == "pass" and run.chaos and not run.ledger.fired:
         return inconclusive(f"no planned fault fired; {_what_happened(run)} (otherwise: pass, {verdict.reason})")
     return verdict
@@ -262,6 +267,18 @@ def _of_refused(spec: Invariant, run: RunView, check: Check) -> Verdict | None:
         return _asked(spec, run, check)
     verdict = passed(f"the agent refused the request, as it may: {brief(str(run.error))}")
     return verdict.negated() if spec.negate else verdict
+
+
+def _limited(spec: Invariant, run: RunView, verdict: Verdict) -> Verdict:
+    """The verdict, where the world itself refused calls of the run; a fail that stands says so, too."""
+    if verdict.outcome == "inconclusive":
+        return verdict
+    otherwise = f"(otherwise: {verdict.outcome}, {verdict.reason})"
+    if run.starved and not (verdict.outcome == "fail" and demand(spec) == "forbids"):
+        return inconclusive(f"{run.limited}, and the agent never got through {otherwise}")
+    if verdict.outcome == "fail" and spec.type == "latency":
+        return inconclusive(f"{run.limited}, and the agent waited {otherwise}")
+    return verdict if verdict.outcome == "pass" else failed(f"{verdict.reason}; {run.limited}")
 
 
 def _without_output(spec: Invariant, run: RunView, check: Check) -> Verdict:

@@ -40,14 +40,8 @@ def max_tokens(spec: Invariant, run: RunView) -> Verdict:
     counts = [(x, billed(x)) for x in models]
     total = sum((usage.input or 0) + (usage.output or 0) for _, usage in counts if usage is not None)
     silent = [x for x, usage in counts if usage is None or (usage.input is None and usage.output is None)]
-    what = f"{total:,} tokens in {len(models)} model calls"
-    if total > limit:
-        return failed(f"{what}, more than {limit:,}")
-    if silent:
-        return inconclusive(f"{what}, but {_some(silent)} did not say how many tokens it used")
-    if not models:
-        return _no_model(run)
-    return passed(f"{what}, at most {limit:,} allowed")
+    unknown = f"{_some(silent)} did not say how many tokens it used" if silent else ""
+    return _within(limit, total, f"{total:,} tokens in", len(models), unknown, run)
 
 
 @built_in("max_cost", "forbids", needs=("limit",), evidence="tape")
@@ -72,17 +66,17 @@ def max_cost(spec: Invariant, run: RunView) -> Verdict:
             unknown[f"{exchange.site} did not say how many tokens it used"] = None
         else:
             total += cost(usage, price)
-    what = f"{total:.6f} US dollars for {len(models)} model calls"
+    return _within(limit, total, f"{total:.6f} US dollars for", len(models), "; ".join(list(unknown)[:3]), run)
+
+
+def _within(limit: float, total: float, what: str, models: int, unknown: str, run: RunView) -> Verdict:
+    what = f"{what} {models} model calls"
     if total > limit:
         return failed(f"{what}, more than {limit:,}")
     if unknown:
-        return inconclusive(f"{what}, but {'; '.join(list(unknown)[:3])}")
-    if not models:
-        return _no_model(run)
-    return passed(f"{what}, at most {limit:,} allowed")
-
-
-def _no_model(run: RunView) -> Verdict:
+        return inconclusive(f"{what}, but {unknown}")
+    if models:
+        return passed(f"{what}, at most {limit:,} allowed")
     if run.exchanges:
         return passed("no model was called")
     return inconclusive("nothing crossed the boundary, so nobody knows whether a model was called")

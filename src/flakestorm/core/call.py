@@ -109,6 +109,9 @@ class Call(Record, frozen=True):
         lane: which concurrent thread of the agent this call belongs to.
         site: address within the run; set by the classify stage.
         patience_s: how long the agent's own client will wait for bytes, in seconds; None when the seam cannot know.
+        repeats: what was found out when this body was compared with an earlier one, so that nobody need do it again:
+            this body, that one, and how many bytes both begin with. Not part of what a call is; who uses it makes sure
+            that the bodies are still those.
     """
 
     method: str
@@ -122,9 +125,10 @@ class Call(Record, frozen=True):
     lane: str = ""
     site: Site | None = None
     patience_s: float | None = None
+    repeats: tuple[bytes, bytes, int] | None = None
 
     def __repr__(self) -> str:
-        said = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "upload")
+        said = (f"{n}={getattr(self, n)!r}" for n in self.__struct_fields__ if n not in ("upload", "repeats"))
         return f"Call({', '.join(said)})"
 
     def __eq__(self, other: object) -> bool:
@@ -134,7 +138,7 @@ class Call(Record, frozen=True):
         return hash(self._said())
 
     def _said(self) -> tuple[object, ...]:
-        return astuple(replace(self, upload=None))
+        return astuple(replace(self, upload=None, repeats=None))
 
 
 class Reply(Record, frozen=True):

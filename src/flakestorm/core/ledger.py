@@ -7,10 +7,11 @@ that found nothing to cut did not fire), and readers never infer it from the sch
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Literal
 
-from flakestorm.core.record import Record
+from msgspec import field
+
+from flakestorm.core.record import Record, Slate
 from flakestorm.core.site import Site
 
 __all__ = ["Canary", "Family", "Firing", "Ledger"]
@@ -53,8 +54,7 @@ class Canary(Record, frozen=True):
     text: str = ""
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Slate):
     """Planned, fired and masked faults of one run.
 
     Args:

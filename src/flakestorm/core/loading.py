@@ -14,7 +14,10 @@ from typing import Any
 
 from flakestorm.errors import AgentUnreachable, ConfigError
 
-__all__ = ["importing_from", "last_frames", "load_object"]
+__all__ = ["LOADED", "importing_from", "last_frames", "load_object"]
+
+LOADED: set[str] = set()
+"""The modules that were imported here so far. What they have done to this process nobody knows."""
 
 
 @contextmanager
@@ -54,6 +57,7 @@ def load_object(name: str, *, folder: Path, key: str) -> Any:
     parts = path.split(".")
     if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *parts))):
         raise ConfigError(f"{name!r} is not of the form module:function, for example agent:answer", key=key)
+    LOADED.add(module_name)  # also one that fails may have come half-way
     try:
         found: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:

@@ -17,7 +17,7 @@ failure with ordinary `try`/`except`.
 
 Most stages have little to do with most calls. A stage to which the reply is nothing may give the call itself, as it is
 to go inward; one that only looks at the reply gives a `Passing`, which is to a call what a `Tap` is to a body. Where
-every stage does, no generator runs at all.
+every stage does, no generator runs at all; nor where a stage that answers a call itself gives an `Answered`.
 
 The shape (requests out, replies in, one generator for sync and async) is httpx's auth flow; that a wrapper that breaks
 the rules is named by file and line is pluggy's.
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from flakestorm.core.call import Call, Headers, Reply, Sleep, Tap
 from flakestorm.errors import StageError
 
-__all__ = ["Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive"]
+__all__ = ["Answered", "Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive"]
 
 Flow = Generator[Call | Sleep, Reply | None, Reply]
 """An interceptor at work: yields `Call` (and is sent its `Reply`) or `Sleep` (and is sent None); returns a `Reply`."""
@@ -115,6 +115,32 @@ class Watching(Passing):
         return reply.pipe(self.watched(reply.status, reply.headers, reply.reason))
 
 
+class Answered(_Flow):
+    """The flow of a stage that has the reply and asks nobody. Driven like any other, it ends with it at once."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+
+    def send(self, value: Reply | None, /) -> Call | Sleep:
+        """The only step of the generator."""
+        raise StopIteration(self.reply)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Call | Sleep:
+        raise StopIteration(self.reply)
+
+    def throw(self, error: Any, /, *_: object) -> Call | Sleep:
+        """The generator is asked to stop."""
+        raise error
+
+    def close(self) -> None:
+        """There is nothing to be let go of."""
+
+
 class _Passed(Passing):
     """Several in one, outermost first."""
 
@@ -166,6 +192,8 @@ def chain(*stages: Interceptor) -> Callable[[Call], Flow]:
                 elif isinstance(flow, Passing):
                     call = flow.call
                     passing.append(flow)
+                elif type(flow) is Answered:
+                    return _answered(flow, call, passing) if passing else flow
                 else:
                     return _run([*passing, _flow(flow, stage)], tuple(further))
         except BaseException as error:  # it belongs to the flow, as what a generator raises does
@@ -175,6 +203,13 @@ def chain(*stages: Interceptor) -> Callable[[Call], Flow]:
         return _Passed(call, passing)
 
     return enter
+
+
+def _answered(flow: Answered, call: Call, passing: list[Passing]) -> Flow:
+    try:
+        return Answered(_Passed(call, passing).answered(flow.reply))
+    except BaseException as error:  # those around the stage that raised this know of it
+        return _raising(error)
 
 
 def _raising(error: BaseException) -> Flow:
@@ -237,12 +272,16 @@ def _run(running: list[Flow], further: Sequence[Interceptor]) -> Flow:
 def _flow(flow: Flow | Call, stage: Interceptor) -> Flow:
     if isinstance(flow, Call):
         return Passing(flow)
-    if type(flow) is not GeneratorType and not isinstance(flow, (Passing, Generator)):
+    if type(flow) is not GeneratorType and not isinstance(flow, (Passing, Answered, Generator)):
         raise StageError(
             f"{_where(stage)}: a stage must be a generator function, but calling it gave {flow!r}; "
             "yield the call to go inward, or add an unreachable `yield` if it never does"
         )
     return flow
+
+
+# `drive` and `adrive` are twins on purpose: every call of an agent passes one of them, and making the blocking one by
+# stepping the other's coroutine costs more than all the rest of it. Whatever can decide anything is in the flow.
 
 
 def drive(flow: Flow | Call, send: Callable[[Call], Reply], sleep: Callable[[float], None]) -> Reply:
@@ -262,6 +301,8 @@ def drive(flow: Flow | Call, send: Callable[[Call], Reply], sleep: Callable[[flo
             flow.failed(error)
             raise
         return _reply(flow.answered(reply), "a flow")
+    if type(flow) is Answered:
+        return _reply(flow.reply, "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:
@@ -295,6 +336,8 @@ async def adrive(
             flow.failed(error)
             raise
         return _reply(flow.answered(reply), "a flow")
+    if type(flow) is Answered:
+        return _reply(flow.reply, "a flow")
     result: Reply | None = None
     failure: BaseException | None = None
     try:

@@ -1,4 +1,4 @@
-"""`Record`: a frozen value with named fields, as cheap to define as to make.
+"""`Record`: a frozen value with named fields, as cheap to define as to make. `Slate`: one that may be written to.
 
 A frozen dataclass compiles half a dozen functions of its own when its module is imported, which takes longer than all
 else a small module does; a command that judges twenty runs imports a hundred such classes. A msgspec `Struct` has its
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-__all__ = ["Record"]
+__all__ = ["Record", "Slate"]
 
 
 class _Fields:
@@ -31,6 +31,12 @@ class Record(Struct, frozen=True):
     Equal where type and fields are; hashable where the fields are. Positional and keyword arguments, defaults and
     `match` work as in a dataclass; `msgspec.field(default_factory=...)` makes a default for each.
     """
+
+    __dataclass_fields__: ClassVar[Mapping[str, Field[Any]]] = _Fields()  # type: ignore[assignment]
+
+
+class Slate(Struct):
+    """As `Record`, but its fields may be set; equal where type and fields are, and not hashable."""
 
     __dataclass_fields__: ClassVar[Mapping[str, Field[Any]]] = _Fields()  # type: ignore[assignment]
 

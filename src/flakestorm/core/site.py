@@ -10,20 +10,21 @@ name: the characters the one-line forms need for themselves are percent-encoded.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Literal, NamedTuple, cast, get_args
 from urllib.parse import unquote
+
+from flakestorm.core.regex import later
 
 __all__ = ["KINDS", "Kind", "Site", "Sites"]
 
 Kind = Literal["agent", "llm", "tool", "mcp", "http", "draw"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-_SITE = re.compile(r"(?P<kind>[a-z]+)/(?P<name>[^#=\s]+)#(?P<occurrence>[1-9]\d*)")
+_SITE = later(r"(?P<kind>[a-z]+)/(?P<name>[^#=\s]+)#(?P<occurrence>[1-9]\d*)")
 # '#' ends the name, '=' starts the fault in SITE=FAULT, ',' separates faults, '%' is the escape itself.
 # Control characters and those that reorder text would let a name rewrite the terminal it is shown on.
-_UNSAFE = re.compile(r"[#=,%\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNSAFE = later(r"[#=,%\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @lru_cache(maxsize=4096)  # a run has few names, and spells them often

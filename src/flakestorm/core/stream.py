@@ -22,16 +22,50 @@ third of a microsecond per stage and chunk, and a failure in the source can be t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable
-from typing import Any, cast
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
+from typing import Any, TypeGuard, cast
 
 from flakestorm.core.call import PULL, Chunks, Pull, Reply, Sleep, Source, Tap, Transducer
 from flakestorm.errors import StageError
 
-__all__ = ["GATHERED_BYTES", "apump", "awatched", "flow_of", "gather", "passed", "pump", "read", "watched", "whole"]
+__all__ = [
+    "GATHERED_BYTES",
+    "Pieces",
+    "apump",
+    "awatched",
+    "flow_of",
+    "gather",
+    "only_taps",
+    "passed",
+    "pump",
+    "read",
+    "watched",
+    "whole",
+]
 
 GATHERED_BYTES = 64 * 2**20
 """A body that is to be changed as a whole is held while it arrives; a longer one passes unchanged, as it comes."""
+
+
+class Pieces:
+    """The pieces of a body, as often as they are asked for."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
 
 
 def flow_of(through: tuple[Transducer, ...]) -> Chunks:
@@ -106,13 +140,18 @@ def _machine(gens: list[Chunks], top: int) -> Chunks:
             gen.close()
 
 
+# Those for asyncio are twins on purpose, as in `pipeline`: an asynchronous generator that a blocking reader steps would
+# also report to the event loop of its thread, which would close it in its own time.
+
+
 def pump(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, None, None]:
     """The reply's body as the agent gets it, for a blocking reader. Close the generator to leave early."""
-    return watched(reply) if _only_taps(reply.through) else _pumped(reply, sleep)
+    return watched(reply) if only_taps(reply.through) else _pumped(reply, sleep)
 
 
-def _only_taps(through: tuple[Transducer, ...]) -> bool:
-    return all(isinstance(transducer, Tap) for transducer in through)
+def only_taps(through: tuple[Transducer, ...]) -> TypeGuard[tuple[Tap, ...]]:
+    """Whether a body with these transducers passes as it is, and at once."""
+    return not through or all(isinstance(transducer, Tap) for transducer in through)
 
 
 def watched(reply: Reply) -> Generator[bytes, None, None]:
@@ -169,7 +208,7 @@ def _pumped(reply: Reply, sleep: Callable[[float], None]) -> Generator[bytes, No
 
 def apump(reply: Reply, sleep: Callable[[float], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
     """As `pump`, for an asyncio reader. Use `contextlib.aclosing` where the reader may leave early."""
-    return awatched(reply) if _only_taps(reply.through) else _apumped(reply, sleep)
+    return awatched(reply) if only_taps(reply.through) else _apumped(reply, sleep)
 
 
 async def awatched(reply: Reply) -> AsyncGenerator[bytes, None]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
+from flakestorm.core.regex import later
+
 __all__ = ["holds_more"]
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_STRING = later(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 def holds_more(data: bytes, values: int) -> bool:

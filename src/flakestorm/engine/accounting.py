@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import field
+from msgspec.structs import replace
 
 from flakestorm.core.call import Call
 from flakestorm.core.ledger import Firing
+from flakestorm.core.record import Slate
 from flakestorm.core.site import Sites
 from flakestorm.engine.events import FaultTally
 from flakestorm.engine.judged import Judged
@@ -62,8 +65,7 @@ def reach(schedule: Schedule, calls: Sequence[Call], results: Sequence[str]) -> 
     return +found
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Slate):
     """One scenario's faults over its runs.
 
     Args:

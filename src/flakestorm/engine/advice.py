@@ -29,6 +29,11 @@ class Advice(Record, frozen=True):
     adviser: Adviser | None = None
     embedders: Mapping[str, Embedder] = {}
 
+    @property
+    def silent(self) -> bool:
+        """Whether there is nobody to ask."""
+        return self.adviser is None and not self.embedders
+
     async def on(self, trial: Trial, view: RunView) -> RunView:
         """The run with the opinions that its invariants want; on the first trial of a cell the model is asked twice."""
         turns = [(invariant, faced(invariant, view)) for invariant in trial.invariants]

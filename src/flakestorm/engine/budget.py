@@ -7,6 +7,7 @@ when a run ends: runs that are under way when the budget is reached are still fi
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from flakestorm.core.record import Record
 from flakestorm.engine.events import RunResult
@@ -74,6 +75,12 @@ class Budget:
     def left(self) -> int | None:
         """How many runs may still be started; None where their number has no limit."""
         return None if self._limits.runs is None else self._limits.runs - self._runs
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of wall time that are left; infinity where it has no limit."""
+        time_s = self._limits.time_s
+        return inf if time_s is None else max(0.0, self._began_s + time_s - self._monotonic())
 
     @property
     def doubt(self) -> str:

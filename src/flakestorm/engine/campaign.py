@@ -7,12 +7,15 @@ It owns what has finished so far, so that an interruption loses nothing: `execut
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from flakestorm.contracts.matrix import prepare
+from flakestorm.core.record import Slate
 from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
 from flakestorm.engine.judged import Judged, baselines_of
+from flakestorm.engine.pacing import Paced
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.rounds import groups_of, next_round
@@ -35,8 +38,7 @@ _CALM = ("always", "no_chaos", "input_benign")
 """The rules (`when`) that hold for a golden prompt without chaos, too."""
 
 
-@dataclass(slots=True)
-class Campaign:
+class Campaign(Slate, eq=False):
     """One judging command.
 
     Args:
@@ -65,10 +67,13 @@ class Campaign:
     _whole: list[str] = field(default_factory=list)
     _started_s: float = 0.0
     _started_at: str = ""
-    _redactor: Redactor = field(init=False)
+    _own: Redactor | None = None
 
-    def __post_init__(self) -> None:
-        self._redactor = self.runner.redaction()
+    @property
+    def _redactor(self) -> Redactor:
+        if self._own is None:
+            self._own = self.runner.redaction()
+        return self._own
 
     async def execute(self) -> None:
         """Start the agent, make every run, then the control runs that failures call for.
@@ -82,6 +87,8 @@ class Campaign:
         self.runner.prepare(self.plan.scenarios)
         self._started_s, self._started_at = self.world.monotonic(), self.world.now()
         self._done = {judged.trial.run: judged for judged in self.earlier}
+        if self.runner.pacing is not None:
+            self.runner.pacing.fresh()
         for said in self.plan.notes:
             self.note(said)
         self.listener(Planned(self.plan.command, self.plan.count - len(self._done), self.report(interrupted=True)))
@@ -167,19 +174,20 @@ class Campaign:
         """What is known now: scores, verdict, cells and runs in plan order."""
         order = self.finished
         doubt = "" if self.runner.budget is None else self.runner.budget.doubt
+        paced = Paced() if self.runner.pacing is None else self.runner.pacing.paced
         judgement = assemble(
             self.plan,
             order,
             self.gate,
             interrupted=interrupted,
-            notes=(*self._notes, *([doubt] if doubt else ())),
+            notes=(*self._notes, *([doubt] if doubt else ()), *paced.lines),
             stopped=self._stopped,
             early=self.early,
             resets=self.resets,
         )
         load = None
         if self.plan.users:
-            from flakestorm.engine.levels import loaded  # few commands put load on an agent
+            from flakestorm.engine.load import loaded  # few commands put load on an agent
 
             paces = {name: pace for name, pace in self.runner.hooks.paces.items() if name in self._whole}
             load = loaded(self.plan, judgement.runs, judgement.cells, paces)
@@ -206,6 +214,7 @@ class Campaign:
             stopped="" if not judgement.missing else self._stopped,
             saved=judgement.saved,
             load=load,
+            pacing=None if paced == Paced() else paced,
         )
 
     def _finish(self, judged: Judged) -> None:

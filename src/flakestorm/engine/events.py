@@ -19,6 +19,7 @@ from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.loaded import Loaded
+from flakestorm.engine.pacing import Paced, Refusal
 
 __all__ = [
     "CellResult",
@@ -131,6 +132,7 @@ class RunResult(Record, frozen=True):
         tokens, cost: what its model calls were billed for, cost in US dollars by list prices; None where not known.
         mutation: where the input is no golden prompt as it stands in the config, how it came about.
         turns: of a conversation, its turns; `input` has them all, `output` is the last answer.
+        refusals: its calls that the world, and no fault, refused for their rate.
     """
 
     id: str
@@ -156,6 +158,7 @@ class RunResult(Record, frozen=True):
     cost: float | None = None
     mutation: MutationInfo | None = None
     turns: tuple[Turn, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
 
 class FaultTally(Record, frozen=True):
@@ -300,6 +303,7 @@ class Report(Record, frozen=True):
         config, agent: path of the config file, and the agent in a few words.
         findings, coverage: of a search, what it found and how much it covered.
         blame: of `blame`, which step it was; load: of `load`, how each level went.
+        pacing: how the starts of runs were held back, where they were, or where the world refused calls.
     """
 
     command: str
@@ -328,6 +332,7 @@ class Report(Record, frozen=True):
     coverage: CoverageResult | None = None
     blame: Blaming | None = None
     load: Loaded | None = None
+    pacing: Paced | None = None
 
 
 class Planned(Record, frozen=True):

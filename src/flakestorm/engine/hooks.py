@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from flakestorm.contracts.base import RunView
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
-from flakestorm.core.record import Record
+from flakestorm.core.record import Record, Slate
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.loaded import Pace
 from flakestorm.engine.plan import Trial
 from flakestorm.tape.model import Exchange
+
+if TYPE_CHECKING:
+    from flakestorm.engine.loaded import Pace
 
 __all__ = ["Hooks", "Inside", "Within"]
 
@@ -35,13 +39,13 @@ Within = Callable[[Trial, Inside], Sequence[Interceptor]]
 """Gives the stages of a trial that stand between its faults and the world."""
 
 
-@dataclass(slots=True)
-class Hooks:
+class Hooks(Slate):
     """What may take part in every run of a `Runner`; by default nothing does.
 
     Args:
         within: gives the stages of a trial that stand between its faults and the world, outermost first: what answers
             in the world's place, or changes what it is asked.
+        holds: says of the trial that is to be started next how many seconds it is still to wait.
         begins: is awaited right before the agent is asked; nothing is when None.
         doubts: says of a trial that has ended why what it shows proves nothing, e.g. because what stood in for the
             world could not answer; None where it proves something.
@@ -53,6 +57,7 @@ class Hooks:
     """
 
     within: Within = lambda _, __: ()
+    holds: Callable[[Trial], float] = lambda _: 0.0
     begins: Callable[[Trial], Awaitable[object]] | None = None
     doubts: Callable[[Trial], str | None] = lambda _: None
     viewed: Callable[[Trial, RunView], RunView] = lambda _, view: view

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import replace as with_changes
+
+from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView
@@ -23,6 +25,9 @@ __all__ = ["CHECK_LIMIT_S", "Judged", "baselines_of", "judged", "kept", "refused
 
 CHECK_LIMIT_S = 5.0
 """How long one invariant may take to judge one run."""
+
+_AT_ONCE = frozenset({"completes", "contains", "contains_any", "latency", "output_not_empty"})
+"""Types whose check is one look at an output of any length: nothing that a limit would have to be set for."""
 
 _TURNED_AWAY = ("HTTP 4", "HTTP 501", "HTTP 505")  # the latter two: no such method, no such version
 
@@ -71,7 +76,7 @@ def judged(
     before = known or {}
     found = ((i, before.get(str(i.id)) or _verdict(i, view, world)) for i in trial.invariants)
     verdicts = tuple((invariant, verdict) for invariant, verdict in found if verdict is not None)
-    bare = replace(view, exchanges=())
+    bare = with_changes(view, exchanges=())
     if view.chaos or not view.held or not view.exchanges:
         return Judged(trial, run, bare, verdicts)
     from flakestorm.tape.tools import calls_of, tool_results_of
@@ -81,6 +86,8 @@ def judged(
 
 def _verdict(invariant: Invariant, view: RunView, world: World) -> Verdict | None:
     """A pattern from a config may backtrack for ever over what a hostile agent said; nothing else waits for that."""
+    if invariant.type in _AT_ONCE:
+        return judge(invariant, view)
     try:
         with world.limited(CHECK_LIMIT_S):
             return judge(invariant, view)
@@ -123,6 +130,8 @@ def baselines_of(calm: Iterable[Judged]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for judged in calm:
+        if judged.view.starved:  # what it says is what it says of a world that turned it away
+            continue
         if judged.run.error is None and judged.run.mutation is None:
             found.setdefault(judged.trial.prompt, judged.run.output)
         if judged.run.error is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from flakestorm.core.record import Record
 
 __all__ = ["LatencyAt", "LevelResult", "Loaded", "Pace", "PromiseAt"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Record, frozen=True):
     """How a level went by the clock.
 
     Args:
@@ -20,8 +19,7 @@ class Pace:
     own_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyAt:
+class LatencyAt(Record, frozen=True):
     """A percentile of the latencies of one level.
 
     A run without an answer counts as slower than any answer, so failing quickly makes no level look quick.
@@ -40,8 +38,7 @@ class LatencyAt:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromiseAt:
+class PromiseAt(Record, frozen=True):
     """One invariant at one level, over all prompts.
 
     Args:
@@ -63,12 +60,13 @@ class PromiseAt:
     worse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LevelResult:
+class LevelResult(Record, frozen=True):
     """One level.
 
     Args:
-        scenario: its name among the scenarios; users: how many had a run under way at once.
+        scenario: its name among the scenarios; users: how many could have a run under way at once.
+        rate: how many new users came in a second, whether or not others had been answered; None where each user waits
+            for an answer before asking again.
         runs: how many were made.
         answered: how many ended with an answer; unknown: how many could not be made for reasons that are not the
             agent's, and are left out of the latencies.
@@ -97,18 +95,19 @@ class LevelResult:
     latencies: tuple[LatencyAt, ...]
     promises: tuple[PromiseAt, ...]
     slower: bool = False
+    rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record, frozen=True):
     """What a load test found.
 
     Args:
         levels: in rising order of users.
-        knee: users of the first level at which a promise is worse or the median has doubled; None where there is none.
+        knee: users of the first level at which a promise is worse or the median has doubled, or their rate where they
+            come at one; None where there is none.
         why: the same in words.
     """
 
     levels: tuple[LevelResult, ...]
-    knee: int | None
+    knee: int | float | None
     why: str

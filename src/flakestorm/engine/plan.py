@@ -62,7 +62,9 @@ class Plan(Record, frozen=True):
             where there is one, else runs of their own.
         notes: what is known to be missing before anything is run.
         budget: how many of the mutations are run, where they are chosen as runs finish; None for all.
-        users: under load, how many runs of each scenario are under way at once; the scenarios follow one another then.
+        users: under load, how many runs of each scenario may be under way at once; the scenarios follow one another
+            then.
+        rates: where users come whether or not others have been answered, how many do in a second, by scenario.
     """
 
     command: str
@@ -77,6 +79,7 @@ class Plan(Record, frozen=True):
     notes: tuple[str, ...] = ()
     budget: int | None = None
     users: tuple[int, ...] = ()
+    rates: tuple[float, ...] = ()
 
     @property
     def runs(self) -> tuple[Trial, ...]:

@@ -238,12 +238,15 @@ class Executor(Protocol):
     async def execute(
         self,
         items: Iterable[T],
-        work: Callable[[T], Awaitable[R]],
+        work: Callable[[T, Callable[[], Awaitable[None]]], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
+        hold_s: Callable[[int], float],
     ) -> None:
         """Do the work on every item, at most `concurrency` at a time, calling `done(index, result)` as each finishes.
-        The next item is asked for when it can be started, and not before.
+        The next item is asked for when it can be started, and not before: when work has ended, or has awaited what it
+        is given beside its item (the rest of it is nothing that must wait its turn), and when `hold_s`, given how many
+        are under way, says 0. Otherwise it is asked again after so many seconds, and when one has finished.
 
         Work that raises ends the execution with that exception after the others were cancelled; what finished
         before was already reported through `done`.

@@ -17,6 +17,7 @@ from flakestorm.core.verdict import Verdict
 from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.engine.judged import Judged, judged, refused
+from flakestorm.engine.pacing import limited, starved
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.toolmaze import scenarios_for, tools_in
@@ -44,7 +45,8 @@ def take_over(
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
-    A run whose agent could not be reached is made again: it says nothing about the agent.
+    A run whose agent could not be reached is made again, and so is one whose agent never got through to its world: they
+    say nothing about the agent.
 
     Args:
         plan: what is to be run now.
@@ -84,7 +86,7 @@ def take_over(
     for run in report.runs:
         if not run.planned and run.error is None and run.mutation is None:
             baselines.setdefault(run.prompt, run.output)
-    return tuple(
+    taken = (
         judged(
             trial,
             run,
@@ -95,6 +97,7 @@ def take_over(
         for trial, run in found
         if run is not None and not (run.error or "").startswith("unreachable") and _same_input(trial, run)
     )
+    return tuple(found for found in taken if not found.view.starved)
 
 
 def _cell(trial: Trial) -> tuple[str, int, int]:
@@ -166,6 +169,8 @@ def view_of(
         refused=refused(trial, _error(run.error)),
         mutated=trial.mutation is not None,
         turns=run.turns,
+        limited=limited(run.refusals),
+        starved=starved(run.refusals, exchanges, _error(run.error)),
     )
 
 

@@ -9,9 +9,11 @@ choice is keyed by (seed, scenario, prompt, trial, site), so they do the same si
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
+
+from msgspec import field
+from msgspec.structs import replace
 
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView
@@ -22,13 +24,15 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.record import Slate
 from flakestorm.core.site import Sites
 from flakestorm.engine import taped
 from flakestorm.engine.advice import Advice
 from flakestorm.engine.budget import Budget
-from flakestorm.engine.events import Listener, MutationInfo, RunFinished, RunResult, RunStarted
+from flakestorm.engine.events import Listener, MutationInfo, Note, RunFinished, RunResult, RunStarted
 from flakestorm.engine.hooks import Hooks, Inside
 from flakestorm.engine.judged import Judged, judged, kept, refused
+from flakestorm.engine.pacing import Met, Pacing, limited, starved
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.ports import Agent, Boundary, Executor, RequestAgent, World
 from flakestorm.engine.talking import Asked, Asking
@@ -36,11 +40,14 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.redact import Redactor
 from flakestorm.tape.writer import Recorder
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "no_room"]
 
 
-@dataclass(slots=True)
-class Runner:
+async def no_room() -> None:
+    """Where nobody waits for a place."""
+
+
+class Runner(Slate, eq=False):
     """Carries out trials.
 
     Args:
@@ -58,6 +65,7 @@ class Runner:
         redaction: gives what takes secrets out of a run's tape and report; all runs share a key, so that equal secrets
             are equal on all of their tapes.
         budget: is asked before each run; once it refuses, no more are started.
+        pacing: says when the next run may be started; at once, where None.
         hooks: what else takes part in each run.
         crossed: whether any call has crossed yet, which of an agent that somebody else started proves that it is held.
     """
@@ -77,6 +85,7 @@ class Runner:
     limit_ms: int | None = None
     elsewhere: bool = False
     budget: Budget | None = None
+    pacing: Pacing | None = None
     hooks: Hooks = field(default_factory=Hooks)
     redaction: Callable[[], Redactor] = Redactor
     crossed: bool = False
@@ -102,29 +111,52 @@ class Runner:
             done: called with each finished run at once, so that an interruption loses none.
             controls: whether these are control runs, whose verdicts are no cells of the plan.
         """
+        left = len(trials)
 
         def started() -> Iterator[Trial]:
+            nonlocal left
             for trial in trials:
                 if self.budget is not None and not self.budget.claim():
+                    left = 0
                     return
+                left -= 1
+                if self.pacing is not None and self._applicable(trial):
+                    self.pacing.started(trial.run)
                 self.listener(RunStarted(trial.run, trial.scenario.name, trial.prompt))
                 yield trial
+
+        def hold_s(under_way: int) -> float:
+            if not left:
+                return 0.0
+            wait_s = self.hooks.holds(trials[-left])
+            if self.pacing is not None and self._applicable(trials[-left]):
+                wait_s = max(wait_s, self.pacing.wait_s(under_way, self.concurrency))
+                if news := self.pacing.news():
+                    self.listener(Note(news))
+            return wait_s if self.budget is None else min(wait_s, self.budget.left_s)
 
         def finished(_: int, judged: Judged) -> None:
             if self.budget is not None:
                 self.budget.spend(judged.run)
+            if self.pacing is not None and self._applicable(judged.trial):
+                self.pacing.ended(judged.run.id, tokens=judged.run.tokens, through=not judged.view.starved)
             done(judged)
             self.listener(RunFinished(judged.run, () if controls else judged.cells))
 
-        await self.executor.execute(started(), self.one, finished, self.concurrency)
+        await self.executor.execute(started(), self.one, finished, self.concurrency, hold_s)
 
-    async def one(self, trial: Trial) -> Judged:
-        """Make this run and judge it."""
-        if trial.mutation is not None and trial.mutation.change and not isinstance(self.agent, RequestAgent):
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = no_room) -> Judged:
+        """Make this run and judge it.
+
+        Args:
+            trial: the run.
+            make_room: is awaited when the agent has answered, so that it is asked the next thing before this is judged.
+        """
+        if not self._applicable(trial):
             return self._not_applicable(trial)
         choices = Choices(self.seed, trial.scenario.name, trial.prompt, trial.number)
-        schedule = self._schedules.get(trial.scenario.name) or Schedule.of(trial.scenario)
-        ledger, sites = Ledger(), Sites()
+        schedule = self._schedule(trial.scenario)
+        ledger, sites, met = Ledger(), Sites(), Met(trial.run, self.pacing)
         schedule.enter(ledger)
         unheld = self.elsewhere and not self.boundary.borrowed and not schedule.on_input
         stage = None if unheld else schedule.stage(choices, ledger, noted=lambda: recorder.exchanges)
@@ -138,6 +170,7 @@ class Runner:
             header=self._header(trial, given),
             reached=None if self.boundary.draws is None else lambda at_ms: line.reach(at_ms),
             redactor=redactor,
+            met=met,
         )
 
         def stages() -> Interceptor:
@@ -155,6 +188,8 @@ class Runner:
             if self.hooks.begins is not None:
                 await self.hooks.begins(trial)
             asked = await Asking(self.agent, line, clock, lambda: recorder.count, self.limit_ms).ask(given, change)
+            if self._uncounted and self.hooks.begins is None and self.advice.silent:
+                await make_room()  # no time passes from here on, and nobody counts this run until it is judged
             if (doubt := self.hooks.doubts(trial)) is not None:
                 nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))
                 asked = replace(asked, answer=nothing)
@@ -180,6 +215,8 @@ class Runner:
             refused=refused(trial, answer.error),
             mutated=trial.mutation is not None,
             turns=asked.turns,
+            limited=limited(met.refusals),
+            starved=bool(met.refusals) and starved(met.refusals, recorder.exchanges, answer.error),
         )
         tokens, cost = taped.bill(recorder)
         result = RunResult(
@@ -204,10 +241,23 @@ class Runner:
             cost=cost,
             mutation=_info(trial, "sent"),
             turns=asked.turns,
+            refusals=tuple(met.refusals),
         )
         view = await self.advice.on(trial, self.hooks.viewed(trial, view))
         found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
         return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
+
+    def _applicable(self, trial: Trial) -> bool:
+        """Whether there is a run to be made: not of a change of the request, where the agent is asked by none."""
+        return trial.mutation is None or not trial.mutation.change or isinstance(self.agent, RequestAgent)
+
+    @property
+    def _uncounted(self) -> bool:
+        """Whether nobody wants to know of a run that it is judged before the next one begins."""
+        return self.budget is None and (self.pacing is None or self.pacing.quiet)
+
+    def _schedule(self, scenario: Scenario) -> Schedule:
+        return self._schedules.get(scenario.name) or Schedule.of(scenario)
 
     def _not_applicable(self, trial: Trial) -> Judged:
         """The run of a mutation of the request, where the agent is asked by none: it is not made."""
@@ -227,7 +277,7 @@ class Runner:
             "input": str(given),
             **({"turns": list(given.turns)} if isinstance(given, Conversation) else {}),
             **({} if given == trial.text else {"original": str(trial.text)}),
-            **({"faults": list(Schedule.of(trial.scenario).lines)} if trial.scenario.chaos else {}),
+            **({"faults": list(self._schedule(trial.scenario).lines)} if trial.scenario.chaos else {}),
             **({} if self.boundary.draws is None else {"draws": self.boundary.draws.header}),
             "started_at": self.world.now(),
             **self.hooks.facts,

@@ -111,7 +111,8 @@ def assemble(
         early: whether trials were left out where the verdicts of their cells were decided.
         resets: whether something sets the agent back before each run.
     """
-    accounts = _accounts(plan, judged)
+    schedules = {scenario.name: Schedule.of(scenario) for scenario in plan.scenarios}
+    accounts = _accounts(schedules, judged)
     cells, found = _cells(plan, judged, accounts)
     groups = groups_of(plan.trials, judged)
     left = [group for group in groups if group.left]
@@ -152,7 +153,7 @@ def assemble(
         invariants=tuple(_info(invariant) for invariant in plan.invariants),
         notes=(*notes, *found),
         runs=tuple(told.get(j.run.id, j.run) for j in judged),
-        scenarios=tuple(ScenarioInfo(s.name, Schedule.of(s).lines, accounts[s.name].tallies) for s in plan.scenarios),
+        scenarios=tuple(ScenarioInfo(name, s.lines, accounts[name].tallies) for name, s in schedules.items()),
         missing=len(cut),
         saved=saved,
     )
@@ -193,11 +194,14 @@ def _savings(saved: int, trials: int) -> str:
     )
 
 
-def _accounts(plan: Plan, judged: Sequence[Judged]) -> dict[str, Account]:
+def _accounts(schedules: Mapping[str, Schedule], judged: Sequence[Judged]) -> dict[str, Account]:
     """By the scenario's name."""
     calm = [j for j in judged if not j.trial.scenario.chaos]
-    runs = {s.name: [j for j in judged if j.trial.scenario.name == s.name] for s in plan.scenarios}
-    return {s.name: account(Schedule.of(s), runs[s.name], calm) for s in plan.scenarios}
+    runs: dict[str, list[Judged]] = {name: [] for name in schedules}
+    for j in judged:
+        if j.trial.scenario.name in runs:  # controls are of none that was planned
+            runs[j.trial.scenario.name].append(j)
+    return {name: account(schedule, runs[name], calm) for name, schedule in schedules.items()}
 
 
 def _remarks(judged: Sequence[Judged]) -> list[str]:

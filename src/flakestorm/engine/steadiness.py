@@ -17,12 +17,13 @@ def unsteady_prompts(judged: Iterable[Judged]) -> tuple[tuple[int, ...], list[st
     """The prompts whose runs without chaos differ in what the agent said or did, and one note about all of them.
 
     Args:
-        judged: runs of an agent that nothing sets back, in plan order. One that could not be reached says nothing.
+        judged: runs of an agent that nothing sets back, in plan order. One that could not be reached says nothing, nor
+            does one whose calls the world refused for their rate.
     """
     first: dict[tuple[object, ...], Judged] = {}
     differing: dict[int, tuple[str, str]] = {}
     for run in judged:
-        if run.trial.scenario.chaos or (run.run.error or "").startswith("unreachable"):
+        if run.trial.scenario.chaos or run.run.refusals or (run.run.error or "").startswith("unreachable"):
             continue
         other = first.setdefault(_asked(run), run)
         if _did(other) != _did(run):

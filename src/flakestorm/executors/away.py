@@ -7,7 +7,8 @@ prompt and trial. So it does not matter where a run is made, nor whether it had 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from flakestorm.core.verdict import Verdict
 from flakestorm.engine.events import RunResult
 from flakestorm.engine.judged import Judged, judged
 from flakestorm.engine.plan import Trial
-from flakestorm.engine.runner import Runner
+from flakestorm.engine.runner import Runner, no_room
 from flakestorm.errors import WorldFailed
 
 __all__ = ["AwayRunner", "Carrier", "Errand", "Lost", "Outcome", "outcome_of"]
@@ -93,17 +94,16 @@ class Carrier(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class AwayRunner(Runner):
+class AwayRunner(Runner, eq=False, kw_only=True):
     """A runner whose runs are made elsewhere; their tapes are written here.
 
     Args:
         carrier: has them made.
     """
 
-    carrier: Carrier = field(kw_only=True)
+    carrier: Carrier
 
-    async def one(self, trial: Trial) -> Judged:
+    async def one(self, trial: Trial, make_room: Callable[[], Awaitable[None]] = no_room) -> Judged:
         """Have this run made and judged; one that cannot be made is inconclusive."""
         errand = Errand(trial, self.baselines.get(trial.prompt), self.crossed)
         try:
@@ -111,11 +111,19 @@ class AwayRunner(Runner):
         except Lost as lost:
             return self._unmade(trial, str(lost))
         self.crossed = self.crossed or outcome.crossed
+        if self.pacing is not None:  # which hears of it only now
+            self.pacing.sent(trial.run, outcome.run.calls.get("llm", 0))
+            for refusal in outcome.run.refusals:
+                self.pacing.refused(trial.run, refusal)
         if outcome.tape is None:
             return outcome.judged(trial, "")
         path = self.world.tape_path(trial.run)
         path.write_bytes(outcome.tape)
         return outcome.judged(trial, str(path))
+
+    def _applicable(self, trial: Trial) -> bool:
+        """The agent that says so is elsewhere."""
+        return True
 
     def _unmade(self, trial: Trial, why: str) -> Judged:
         error = AgentError("unreachable", why)

@@ -21,7 +21,7 @@ from flakestorm.engine.events import Listener, Note
 from flakestorm.engine.ports import Line
 from flakestorm.errors import AgentUnreachable, MissingExtra, Misuse
 from flakestorm.executors.away import Errand, Lost, Outcome
-from flakestorm.executors.local import LocalExecutor
+from flakestorm.executors.local import LocalExecutor, at_once
 from flakestorm.executors.worker import Failure, Order, Worker
 
 __all__ = ["ATTEMPTS", "Cluster", "RayWorker", "load_ray"]
@@ -155,12 +155,13 @@ class Cluster:
     async def execute(
         self,
         items: Iterable[T],
-        work: Callable[[T], Awaitable[R]],
+        work: Callable[[T, Callable[[], Awaitable[None]]], Awaitable[R]],
         done: Callable[[int, R], None],
         concurrency: int,
+        hold_s: Callable[[int], float] = at_once,
     ) -> None:
         """As the local executor, with no more under way than there are workers."""
-        await LocalExecutor().execute(items, work, done, min(concurrency, self._size))
+        await LocalExecutor().execute(items, work, done, min(concurrency, self._size), hold_s)
 
     async def carry(self, errand: Errand) -> Outcome:
         """Have this run made by the next worker that is free, and by another one when that is lost.

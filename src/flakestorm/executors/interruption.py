@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-__all__ = ["SAME_INTERRUPTION_S", "interruptible"]
+__all__ = ["SAME_INTERRUPTION_S", "ending", "interruptible"]
 
 SAME_INTERRUPTION_S = 1.0
 """Keys are pressed twice, and wrappers pass on what the terminal has sent already: so long it is one interruption."""
@@ -57,3 +57,18 @@ def interruptible() -> Iterator[list[int]]:
         for number in () if seen else caught:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+def ending(*numbers: int) -> asyncio.Future[int]:
+    """The first of these signals that comes; a SIGHUP that `nohup` ignores is left so. For the main thread's loop."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(number: int) -> None:
+        if not ended.done():
+            ended.set_result(number)
+
+    for number in numbers:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, end, number)
+    return ended

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from flakestorm.config.base import keys_of, members
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
+from flakestorm.core.regex import later
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
 
@@ -33,8 +34,8 @@ EXCERPT_CHARS = 60
 _FIRST = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
 _ELSEWHERE = frozenset(("mode", "type", "site"))  # what the target and the mode say
 _SAID = (("where", "result"), ("enabled", True))  # by the mode's form; by its being there
-_UNSAFE = re.compile(r"[%,;\x00-\x1f\x7f-\x9f\u2028\u2029]|^ | $|(?<= ) ")
-_KEY = re.compile(r",([a-z_]+)=")
+_UNSAFE = later(r"[%,;\x00-\x1f\x7f-\x9f\u2028\u2029]|^ | $|(?<= ) ")
+_KEY = later(r",([a-z_]+)=")
 
 
 def settings(spec: Spec, argument: str | None, *, excerpt: bool = False) -> str:

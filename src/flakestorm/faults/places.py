@@ -10,16 +10,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from flakestorm.config.model import ContextAttack
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.errors import Misuse
 
 __all__ = ["Place", "place_of"]
 
-_STEP = re.compile(r"step_([1-9]\d{0,5})")
+_STEP = later(r"step_([1-9]\d{0,5})")
 
 
 class Place(Record, frozen=True):

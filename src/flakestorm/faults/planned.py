@@ -24,6 +24,7 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Family
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.core.registry import Registry, nearest
 from flakestorm.core.site import Site
 from flakestorm.errors import Misuse
@@ -55,7 +56,7 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
 }
 TRIGGERS = ("match_url", "probability", "trigger_probability", "after_calls", "calls", "times")
 """Settings that say when a fault acts, and not what it does."""
-_FAULT = re.compile(r"(?P<mode>[^:,@]+)(?:@(?P<place>[^:,]*))?(?P<settings>[:,].*)?", re.DOTALL)
+_FAULT = later(r"(?P<mode>[^:,@]+)(?:@(?P<place>[^:,]*))?(?P<settings>[:,].*)?", re.DOTALL)
 
 
 class Planned(Record, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from flakestorm.importers.spans import Span, Traced, traced
+from flakestorm.wire import gen_ai
 
 __all__ = ["recognises", "traces"]
 
@@ -119,8 +120,8 @@ def _metadata(run: Mapping[str, Any]) -> dict[str, Any]:
     asked = run.get("inputs") if isinstance(run.get("inputs"), dict) else {}
     params = params if isinstance(params, dict) else {}
     found["model"] = (asked or {}).get("model") or params.get("model") or params.get("model_name")
-    found["gen_ai.provider.name"] = found.get("ls_provider")
-    found["gen_ai.tool.definitions"] = (asked or {}).get("tools") or params.get("tools")
+    found[gen_ai.PROVIDER] = found.get("ls_provider")
+    found[gen_ai.TOOLS] = (asked or {}).get("tools") or params.get("tools")
     return found
 
 

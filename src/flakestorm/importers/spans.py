@@ -16,6 +16,7 @@ from urllib.parse import quote
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
 from flakestorm.importers.messages import Doc, as_text, conversation, parsed, unflattened
+from flakestorm.wire import gen_ai
 from flakestorm.wire.shape import dump
 
 __all__ = ["Span", "Traced", "traced"]
@@ -25,37 +26,30 @@ Crossing = tuple[Call, Reply | CallFailed]
 _JSON = (("content-type", "application/json"),)
 _NO_REPLY = "the trace holds no reply to this call"
 _LLM_OPERATIONS = {"chat", "completion", "generate_content", "text_completion", "generate"}
-_TOOL_NAME = (
-    "gen_ai.tool.name",
-    "tool.name",
-    "tool_name",
-    "ai.toolCall.name",
-    "mcp.tool.name",
-    "traceloop.entity.name",
-)
+_TOOL_NAME = (gen_ai.TOOL, "tool.name", "tool_name", "ai.toolCall.name", "mcp.tool.name", "traceloop.entity.name")
 _TOOL_INPUT = (
-    "gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "tool.parameters", "traceloop.entity.input",
+    gen_ai.ARGUMENTS, "tool_arguments", "ai.toolCall.args", "tool.parameters", "traceloop.entity.input",
     "input.value", "input",
 )  # fmt: skip
 _TOOL_OUTPUT = (
-    "gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "gen_ai.tool.output", "traceloop.entity.output",
+    gen_ai.RESULT, "tool_response", "ai.toolCall.result", "gen_ai.tool.output", "traceloop.entity.output",
     "output.value", "output",
 )  # fmt: skip
 _MODEL = (
-    "gen_ai.request.model", "llm.request.model", "llm.model_name", "ai.model.id", "model", "ls_model_name",
+    gen_ai.MODEL, "llm.request.model", "llm.model_name", "ai.model.id", "model", "ls_model_name",
     "gen_ai.response.model",
 )  # fmt: skip
 _ASKED = (
-    "gen_ai.input.messages", "gen_ai.prompt", "gen_ai.prompt_json", "ai.prompt.messages", "ai.prompt", "llm.prompts",
+    gen_ai.INPUT, "gen_ai.prompt", "gen_ai.prompt_json", "ai.prompt.messages", "ai.prompt", "llm.prompts",
     "traceloop.entity.input", "input.value",
 )  # fmt: skip
 _SAID = (
-    "gen_ai.output.messages", "gen_ai.completion", "gen_ai.completion_json", "ai.response.text", "ai.result.text",
+    gen_ai.OUTPUT, "gen_ai.completion", "gen_ai.completion_json", "ai.response.text", "ai.result.text",
     "traceloop.entity.output", "output.value",
 )  # fmt: skip
-_USED_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens",
+_USED_IN = (gen_ai.TOKENS_IN, "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens",
             "llm.token_count.prompt", "ai.usage.promptTokens", "ai.usage.inputTokens")  # fmt: skip
-_USED_OUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",
+_USED_OUT = (gen_ai.TOKENS_OUT, "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",
              "llm.token_count.completion", "ai.usage.completionTokens", "ai.usage.outputTokens")  # fmt: skip
 _PREFIX = re.compile(r"^(?:execute_tool |running tool: |ai\.toolCall |tools/call |tool[.: ])|\.tool$")
 _STEP = re.compile(r"\.(?:start|success|finish|error|partial_update|update|new_token)(?:-\d+)?$")
@@ -138,7 +132,7 @@ def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = N
     root = next((span for span in ordered if not span.parent), ordered[0])
     first = next((asked for asked, _ in told.values() if asked), [])
     last = next((said for _, said in reversed(told.values()) if said), [])
-    if root.attributes.get("gen_ai.operation.name") == "invoke_agent":  # it says what the agent was asked, and answered
+    if root.attributes.get(gen_ai.OPERATION) == gen_ai.INVOKE_AGENT:  # it says what the agent was asked, and answered
         first, last = _asked(root) or first, _said(root) or last
     answer = _plain(output) or _plain(root.output) or "".join(str(m.get("content") or "") for m in last[:1])
     return Traced(id, _question(input, root, first), answer, root.error or None, crossings)
@@ -147,8 +141,8 @@ def traced(id: str, spans: Sequence[Span], *, input: Any = None, output: Any = N
 def _nothing(spans: Sequence[Span]) -> str:
     names = ", ".join(repr(span.name) for span in spans[:5])
     return (
-        "no span in it is a model's or a tool's call: none has gen_ai.operation.name, openinference.span.kind, "
-        f"gen_ai.tool.name or a type that says so; spans: {names or 'none'}"
+        f"no span in it is a model's or a tool's call: none has {gen_ai.OPERATION}, openinference.span.kind, "
+        f"{gen_ai.TOOL} or a type that says so; spans: {names or 'none'}"
     )
 
 
@@ -156,9 +150,9 @@ def _kind(span: Span) -> Literal["", "llm", "tool"]:
     if span.kind:
         return "" if span.kind == "other" else span.kind
     of = span.attributes
-    operation = str(of.get("gen_ai.operation.name") or "").lower()
+    operation = str(of.get(gen_ai.OPERATION) or "").lower()
     said = str(of.get("openinference.span.kind") or of.get("traceloop.span.kind") or "").lower()
-    if operation == "execute_tool" or said == "tool" or of.get("ai.operationId") == "ai.toolCall":
+    if operation == gen_ai.EXECUTE_TOOL or said == "tool" or of.get("ai.operationId") == "ai.toolCall":
         return "tool"
     if operation:
         return "llm" if operation in _LLM_OPERATIONS else ""
@@ -166,9 +160,9 @@ def _kind(span: Span) -> Literal["", "llm", "tool"]:
         return "llm" if said == "llm" else ""
     if of.get("llm.request.type") in ("chat", "completion") or ".do" in str(of.get("ai.operationId") or ""):
         return "llm"
-    if "gen_ai.tool.name" in of and "gen_ai.request.model" not in of:
+    if gen_ai.TOOL in of and gen_ai.MODEL not in of:
         return "tool"
-    return "llm" if "gen_ai.request.model" in of and (_asked(span) or _said(span)) else ""
+    return "llm" if gen_ai.MODEL in of and (_asked(span) or _said(span)) else ""
 
 
 def _told_by_parent(span: Span, spans: Sequence[Span], kinds: Mapping[str, str]) -> bool:
@@ -220,7 +214,7 @@ def _asked(span: Span) -> list[Doc]:
     told = parsed(of.get("gen_ai.system_instructions"))
     system = conversation({"role": "system", "parts": told}) if told else []
     flat = unflattened(of, "gen_ai.prompt") or unflattened(of, "llm.input_messages")
-    for value in (of.get("gen_ai.input.messages"), flat, _events(span, said=False), span.input, span.first(_ASKED)):
+    for value in (of.get(gen_ai.INPUT), flat, _events(span, said=False), span.input, span.first(_ASKED)):
         if found := conversation(value):
             return [*system, *found]
     return system
@@ -231,7 +225,7 @@ def _said(span: Span) -> list[Doc]:
     of = span.attributes
     flat = unflattened(of, "gen_ai.completion") or unflattened(of, "llm.output_messages")
     pieces = conversation(flat, role="assistant")
-    whole = of.get("gen_ai.output.messages")
+    whole = of.get(gen_ai.OUTPUT)
     asked = parsed(of.get("ai.response.toolCalls"))
     calls = conversation({"role": "assistant", "tool_calls": asked}) if asked else []
     for value in (whole, _events(span, said=True), span.output):
@@ -273,7 +267,7 @@ def _events(span: Span, *, said: bool) -> list[Any]:
             if (name == "gen_ai.content.completion") == said:
                 found.append(parsed(of.get("gen_ai.completion" if said else "gen_ai.prompt")))
         elif name == "gen_ai.client.inference.operation.details":
-            found.append(parsed(of.get("gen_ai.output.messages" if said else "gen_ai.input.messages")))
+            found.append(parsed(of.get(gen_ai.OUTPUT if said else gen_ai.INPUT)))
         elif name == "gen_ai.choice":
             if said:
                 message = parsed(of.get("message"))
@@ -294,15 +288,13 @@ def _llm(span: Span, asked: list[Doc], said: list[Doc]) -> Crossing:
     body: Doc = {"model": model, "messages": messages or [{"role": "user", "content": ""}]}
     if tools := _tools(span):
         body["tools"] = tools
-    provider = str(span.first(("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")) or "model")
-    host = str(span.attributes.get("server.address") or f"{re.sub('[^a-z0-9-]', '-', provider.lower())}.invalid")
+    provider = str(span.first((gen_ai.PROVIDER, "gen_ai.system", "llm.provider", "llm.system")) or "model")
+    host = str(span.attributes.get(gen_ai.SERVER) or f"{re.sub('[^a-z0-9-]', '-', provider.lower())}.invalid")
     call = Call("POST", f"https://{host}/v1/chat/completions", _JSON, dump(body))
     if not said:
         return call, CallFailed("reset", span.error or _NO_REPLY)
     message = {k: v for k, v in said[0].items() if k != "finish_reason"}
-    reasons = parsed(
-        span.first(("gen_ai.response.finish_reasons", "llm.response.finish_reason", "ai.response.finishReason"))
-    )
+    reasons = parsed(span.first((gen_ai.FINISH, "llm.response.finish_reason", "ai.response.finishReason")))
     finish = said[0].get("finish_reason") or (reasons[0] if isinstance(reasons, list) and reasons else reasons)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
     reply: Doc = {
@@ -340,7 +332,7 @@ def _tools(span: Span) -> list[Doc]:
     nested = [tool.get("json_schema") for tool in listed if isinstance(tool, dict)]
     asked = parsed(of.get("model_request_parameters"))  # pydantic-ai's
     own = asked.get("function_tools") if isinstance(asked, dict) else None
-    given = parsed(of.get("gen_ai.tool.definitions")) or nested or parsed(of.get("ai.prompt.tools")) or own
+    given = parsed(of.get(gen_ai.TOOLS)) or nested or parsed(of.get("ai.prompt.tools")) or own
     found = []
     for tool in given if isinstance(given, list) else ():
         tool = parsed(tool)

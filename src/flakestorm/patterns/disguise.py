@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from string import ascii_lowercase as abc
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from flakestorm.patterns.engine import Document, Matcher
 
-__all__ = ["disclosed"]
+__all__ = ["WHOLE", "disclosed"]
 
 _BLOBS = 16  # encoded stretches that are looked at, per text and encoding
 _BLOB_CHARS = 16_384
@@ -42,19 +42,24 @@ _UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
 
-def disclosed(document: Document) -> Iterator[tuple[int, int, str]]:
-    """What stretches of a text say when they are decoded: start, end (in characters), plain text."""
-    signs, stretches = _matchers()
-    for sign in signs.occurring(document.data):
-        name = _NAMES[sign]
-        if name in _STRETCHES:
-            decode = _STRETCHES[name][2]
-            for start, end in islice(stretches.places(sign, document), _BLOBS):
-                plain = decode(document.text[start : min(end, start + _BLOB_CHARS)])
-                if plain:
-                    yield start, end, plain
-        else:
-            for plain in _WHOLE[name][1](document.text[:_BLOB_CHARS]):
+def disclosed(
+    document: Document, signs: Mapping[int, list[tuple[int, int]]] | None = None
+) -> Iterator[tuple[int, int, str]]:
+    """What stretches of a text say when they are decoded: start, end (in characters), plain text.
+
+    Args:
+        signs: which of the patterns in `WHOLE` may occur, each with where it may lie, in bytes; default: all.
+    """
+    some, stretches, whole = _matchers()
+    for sign in some.occurring(document.data):
+        for start, end in islice(stretches.places(sign, document), _BLOBS):
+            plain = _DECODERS[sign](document.text[start : min(end, start + _BLOB_CHARS)])
+            if plain:
+                yield start, end, plain
+    everywhere = [(0, len(document.data))]
+    for sign in range(len(WHOLE)) if signs is None else sorted(signs):
+        if any(True for _ in whole.places(sign, document, signs[sign] if signs else everywhere)):
+            for plain in _READERS[sign](document.text[:_BLOB_CHARS]):
                 yield 0, len(document.text), plain
 
 
@@ -64,6 +69,8 @@ def _readable(data: bytes) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return ""
+    if text.isprintable():
+        return text
     return text if sum(c.isprintable() or c.isspace() for c in text) > 0.9 * len(text) else ""
 
 
@@ -168,11 +175,16 @@ _WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
         _unseen,
     ),
 }
-_NAMES = (*_STRETCHES, *_WHOLE)
+WHOLE = tuple(sign for sign, _ in _WHOLE.values())
+"""Patterns that occur where a whole text may be written in some way."""
+
+_DECODERS = [decode for _, _, decode in _STRETCHES.values()]
+_READERS = [read for _, read in _WHOLE.values()]
 
 
 @cache
-def _matchers() -> tuple[Matcher, Matcher]:
-    """The signs of all disguises in the order of their names, and the stretches of those that have some."""
-    signs = [row[0] for row in _STRETCHES.values()] + [row[0] for row in _WHOLE.values()]
-    return Matcher(signs), Matcher((row[1] for row in _STRETCHES.values()), together=False)
+def _matchers() -> tuple[Matcher, Matcher, Matcher]:
+    """The signs of encoded stretches, the stretches, and the signs of texts that are written in some way."""
+    signs = [sign for sign, _, _ in _STRETCHES.values()]
+    stretches = [stretch for _, stretch, _ in _STRETCHES.values()]
+    return Matcher(signs), Matcher(stretches, together=False), Matcher(WHOLE, together=False)

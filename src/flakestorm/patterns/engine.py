@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of"]
+__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -31,10 +32,6 @@ class Document:
         self.text = encodable(text)
         self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
-
-    def characters(self, start: int, end: int) -> int:
-        """How many characters the bytes between two positions are."""
-        return end - start if self.plain else len(self.data[start:end].decode(errors="ignore"))
 
 
 class Matcher:
@@ -83,28 +80,53 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
-        data, find = document.data, self.compiled[index].finditer
-        stretches = ((0, len(data)),) if within is None else within
+        data = document.data
+        spans = _spans(self.compiled[index], data, ((0, len(data)),) if within is None else within)
         if document.plain:
-            for first, last in stretches:
-                for match in find(data, first, min(last, len(data))):
-                    yield match.span()
+            yield from spans
             return
         byte = character = 0  # so far; counted on from one match to the next
-        for first, last in stretches:
-            for match in find(data, first, min(last, len(data))):
-                start, end = match.span()
-                character += document.characters(byte, start)
-                length = document.characters(start, end)
-                yield character, character + length
-                character += length
-                byte = end
+        for start, end in spans:
+            character += len(data[byte:start].decode(errors="ignore"))
+            length = len(data[start:end].decode(errors="ignore"))
+            yield character, character + length
+            character += length
+            byte = end
+
+
+def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """As `finditer`, of stretches in bytes.
+
+    It asks what google-re2's `finditer` asks, whose matches take longer to make than to find; where it cannot be asked,
+    `finditer` does it.
+    """
+    anywhere, match = _anywhere(), getattr(getattr(pattern, "_regexp", None), "Match", None)
+    for first, last in stretches:
+        at, last = first, min(last, len(data))
+        if anywhere is None or match is None:
+            yield from (found.span() for found in pattern.finditer(data, at, last))
+            continue
+        while at <= last:
+            start, end = match(anywhere, data, at, last)[0]
+            if start < 0:
+                break
+            yield start, end
+            at = end if end > at else at + 1
+
+
+@cache
+def _anywhere() -> Any:
+    return getattr(getattr(_re2(), "_Anchor", None), "UNANCHORED", None)
+
+
+def text_of(file: str) -> str:
+    """A file of this package as it is."""
+    return resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
 
 
 def file_of(file: str) -> Any:
     """What a pattern file of this package holds."""
-    data = resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
-    return yaml.load(data, Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
+    return yaml.load(text_of(file), Loader=_LOADER)  # noqa: S506 - a safe loader, and our own file
 
 
 def rows_of(file: str) -> list[dict[str, Any]]:

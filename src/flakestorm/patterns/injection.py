@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from flakestorm.patterns.disguise import disclosed
+from flakestorm.patterns.disguise import WHOLE, disclosed
 from flakestorm.patterns.engine import Document, Matcher, file_of
 from flakestorm.patterns.finding import Finding
+from flakestorm.patterns.known import known
 from flakestorm.patterns.prefilter import Prefilter
 
 __all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
@@ -71,7 +72,7 @@ def injections(text: str) -> list[Finding]:
     """
     pieces = range(0, max(1, len(text) - _OVERLAP), PIECE_CHARS - _OVERLAP)
     found = {
-        replace(f, start=f.start + first, end=f.end + first)
+        f._replace(start=f.start + first, end=f.end + first) if first else f
         for first in pieces
         for f in _in_piece(text[first : first + PIECE_CHARS])
     }
@@ -80,24 +81,32 @@ def injections(text: str) -> list[Finding]:
 
 def _in_piece(text: str) -> list[Finding]:
     document = Document(_straight(text))
-    found = _plainly(document)
+    candidates, signs = _candidates(document)
+    found = _plainly(document, candidates)
     taken = [(f.start, f.end) for f in found]
-    for start, end, plain in disclosed(document):
+    for start, end, plain in disclosed(document, signs):
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
     return found
 
 
-def _plainly(document: Document) -> list[Finding]:
+def _candidates(document: Document) -> tuple[dict[int, list[Stretch]], dict[int, list[Stretch]]]:
+    """The patterns that a text may hold, and the signs of disguise (`disguise.WHOLE`), each with where it may lie."""
+    _, prefilter, rows = _patterns()
+    candidates = prefilter.candidates(document.data)
+    signs = {index - len(rows): candidates.pop(index) for index in sorted(candidates) if index >= len(rows)}
+    return candidates, signs
+
+
+def _plainly(document: Document, candidates: dict[int, list[Stretch]]) -> list[Finding]:
     """What is said without disguise, looked for only where it can weigh enough.
 
     Signs that only support others are looked for where there are others.
     """
-    _, prefilter, signs = _patterns()
+    _, _, signs = _patterns()
     near = _NEAR if document.plain else 4 * _NEAR  # a character has at most four bytes
     whole = [(0, len(document.data))]
-    candidates = prefilter.candidates(document.data)
     found: list[Finding] = []
     anywhere: list[int] = []  # signs of which nothing says where they may be
     for index in [index for index, stretches in candidates.items() if stretches == whole]:
@@ -142,7 +151,7 @@ def _groups(candidates: dict[int, list[Stretch]], near: int) -> Iterator[dict[in
 def _strongest(text: str) -> Finding | None:
     """What a disclosed text gives away; it is not disclosed any further."""
     document = Document(_straight(text))
-    found = _plainly(document)
+    found = _plainly(document, _candidates(document)[0])
     return max(found, key=lambda f: f.confidence, default=None)
 
 
@@ -250,4 +259,5 @@ def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
         for row in rows
     ]
     patterns = [row["pattern"] for row in rows]
-    return Matcher(patterns, together=False), Prefilter(patterns, [sign.reach for sign in signs]), signs
+    reaches = [*(sign.reach for sign in signs), *(_REACH for _ in WHOLE)]
+    return Matcher(patterns, together=False), Prefilter(known([*patterns, *WHOLE]), reaches), signs

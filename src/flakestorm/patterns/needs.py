@@ -10,6 +10,7 @@ for the text as it is, in lower case.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = ["Clause", "folded", "needed", "share"]
 _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
 _MOST_WORDS = 3
+_RARE_STRING = 0
 _MANY_STRINGS = 60  # of more it takes too long to find out which have another one in them
 _MOST_CLAUSES = 8
 _MANY = 40  # repetitions of more are as good as more
@@ -200,11 +202,17 @@ def _shortest(clause: Clause) -> Clause:
 
 def _telling(string: str) -> str:
     """The few words next to each other that texts have least often."""
-    if string.count(" ") < _MOST_WORDS:
-        return string
-    words = re.findall(r" ?[^ ]+(?: (?=$))?", string)
-    runs = ["".join(words[at : at + _MOST_WORDS]) for at in range(len(words) - _MOST_WORDS + 1)]
-    return min(runs, key=commonness, default=string)
+    best = string
+    words = re.findall(r"[^ ]+", string)
+    spaced = [" " if string.startswith(" ") else "", *[" "] * (len(words) - 1), " " if string.endswith(" ") else ""]
+    for count in range(1, min(len(words), _MOST_WORDS) + 1):
+        runs = [
+            spaced[at] + " ".join(words[at : at + count]) + spaced[at + count] for at in range(len(words) - count + 1)
+        ]
+        best = min(runs, key=commonness)
+        if commonness(best) < _RARE_STRING:
+            break
+    return best
 
 
 def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
@@ -218,4 +226,4 @@ def _rarest(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
 
 def share(clause: Clause) -> float:
     """How often texts have one of its strings, roughly."""
-    return sum(map(commonness, clause))
+    return math.fsum(map(commonness, clause))  # the same in whatever order

@@ -7,7 +7,6 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -15,19 +14,24 @@ from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Finder", "Prefilter", "merged"]
+__all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
-_LETTER = re.compile(rb"[a-z0-9]")
-_COMMON = 1e-3  # of strings that more texts have, the next clause is looked for at the same time
+_COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
-_NOWHERE: list[int] = []
 
-_Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: its index, how far a match may reach, the number of a clause that must be near, what else must be."""
+_Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach, the numbers of clauses that must be near, what else must be."""
 
-_Hit = tuple[int, int, int, int]
+Hit = tuple[int, int, int, int]
 """Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
+
+
+Anchor = tuple[int, str, Sequence[Clause]]
+"""Of an alternative: its pattern's index, where it is looked for, and what it must have, the rarest first.
+
+`words` in the folded text, `marks` in the text in lower case; without any clauses `always`, or `strange` where a text
+that is all ASCII has none."""
 
 
 class Finder:
@@ -47,10 +51,10 @@ class Finder:
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
-        second = self._number(others.pop(0)) if others and share(first) > _COMMON else -1
-        checks = tuple(holds(map(str.encode, clause)) for clause in others)
+        numbers = tuple(self._number(clause) for clause in others if share(clause) <= _COMMON)
+        checks = tuple(holds(map(str.encode, clause)) for clause in others if share(clause) > _COMMON)
         for string in first:
-            self._owners.setdefault(string.encode(), []).append((index, reach, second, checks))
+            self._owners.setdefault(string.encode(), []).append((index, reach, numbers, checks))
 
     def _number(self, clause: Clause) -> int:
         number = self._clauses.setdefault(clause, len(self._clauses))
@@ -67,7 +71,7 @@ class Finder:
         self._places = places(strings)
         self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
 
-    def hits(self, text: bytes) -> list[_Hit] | None:
+    def hits(self, text: bytes) -> list[Hit] | None:
         """Where patterns may occur; None where that cannot be said, or there is no end of it."""
         strings = self._places(text) if self._places else None
         if strings is None or len(strings) > _MOST_STRINGS:
@@ -86,46 +90,65 @@ class Finder:
                     where[number] = [start]
             if owners:
                 asked.append((start, end, owners))
-        found: list[_Hit] = []
+        found: list[Hit] = []
         for start, end, owners in asked:
-            for index, reach, second, checks in owners:
+            for index, reach, numbers, checks in owners:
                 low = start - reach if start > reach else 0
                 high = end + reach
-                if second >= 0:
-                    there = where.get(second, _NOWHERE)
+                for number in numbers:
+                    there = where.get(number)
+                    if there is None:
+                        break
                     place = bisect_left(there, low)
                     if place == len(there) or there[place] > high:
-                        continue
-                if checks:
+                        break
+                else:
                     near = text[low:high]
-                    if not all(has(near) for has in checks):
-                        continue
-                found.append((start, end, index, reach))
+                    for has in checks:
+                        if not has(near):
+                            break
+                    else:
+                        found.append((start, end, index, reach))
         return sorted(found)
+
+
+def anchors(patterns: Iterable[str]) -> Iterator[Anchor]:
+    """What each alternative of each pattern must have.
+
+    Args:
+        patterns: in the syntax that RE2 and Python's `re` share, matched without regard to case.
+    """
+    for index, pattern in enumerate(patterns):
+        for branch in branches(pattern):
+            words = needed(branch)
+            marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
+            if words and (not marks or share(words[0]) <= share(marks[0])):
+                yield index, "words", words
+            elif marks:
+                yield index, "marks", marks
+            else:
+                yield index, "strange" if strange(branch) else "always", ()
 
 
 class Prefilter:
     """Which of many patterns to ask, and where.
 
     Args:
-        patterns: in the syntax that RE2 and Python's `re` share, matched without regard to case.
+        anchors: what each alternative of each pattern must have, as `anchors` gives it.
         reaches: how far a match of each may reach from any of its words, in bytes.
     """
 
-    def __init__(self, patterns: Iterable[str], reaches: Sequence[int]) -> None:
+    def __init__(self, anchors: Iterable[Anchor], reaches: Sequence[int]) -> None:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
         self._words, self._marks = Finder(), Finder()
-        for index, pattern in enumerate(patterns):
-            for branch in branches(pattern):
-                words = needed(branch)
-                marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
-                if words and (not marks or share(words[0]) <= share(marks[0])):
-                    self._words.add(index, reaches[index], words)
-                elif marks:
-                    self._marks.add(index, reaches[index], marks)
-                else:
-                    self._always[index] = self._always.get(index, False) or not strange(branch)
+        for index, kind, clauses in anchors:
+            if kind == "words":
+                self._words.add(index, reaches[index], clauses)
+            elif kind == "marks":
+                self._marks.add(index, reaches[index], clauses)
+            else:
+                self._always[index] = self._always.get(index, False) or kind == "always"
         self._words.ready()
         self._marks.ready()
 
@@ -141,36 +164,49 @@ class Prefilter:
         words = self._words.hits(text)
         if marks is None or words is None:
             return {index: [(0, len(data))] for index in range(self._count)}
-        found: dict[int, list[tuple[int, int]]] = {}
-        for start, end, index, reach in [*marks, *_unfolded(words, plain, text)]:
-            found.setdefault(index, []).append((max(0, start - reach), min(len(data), end + reach)))
-        stretches = {index: merged(some) for index, some in found.items()}
+        stretches = _unfolded(_stretches(words, len(text)), plain, text)
+        for index, some in _stretches(marks, len(data)).items():
+            stretches[index] = merged(stretches[index] + some) if index in stretches else some
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
                 stretches[index] = [(0, len(data))]
         return stretches
 
 
-def _unfolded(hits: list[_Hit], plain: bytes, text: bytes) -> Iterator[_Hit]:
-    """The hits in a folded text where they are in the text; how many letters stand before says where that is."""
-    at = before = 0  # how far the folded text is read, and the spaces in it
-    place = spaces = 0  # the same of the text
+def _stretches(hits: list[Hit], length: int) -> dict[int, list[tuple[int, int]]]:
+    """Of each pattern the stretches around its hits, as far as a match may reach."""
+    found: dict[int, list[tuple[int, int]]] = {}
     for start, end, index, reach in hits:
-        before += text.count(b" ", at, start)
-        at = start
-        place, spaces = _behind(plain, start - before, place, spaces)
-        last, _ = _behind(plain, end - before - text.count(b" ", start, end), place, spaces)
-        first = _LETTER.search(plain, place)
-        yield first.start() if first else place, last, index, reach
+        stretch = (max(0, start - reach), min(length, end + reach))
+        if index in found:
+            found[index].append(stretch)
+        else:
+            found[index] = [stretch]
+    return {index: merged(some) for index, some in found.items()}
 
 
-def _behind(plain: bytes, letters: int, place: int, spaces: int) -> tuple[int, int]:
-    """Where so many letters are read, and the spaces in front, counted on from such a place."""
-    while place != letters + spaces:
-        more = letters + spaces
-        spaces += plain.count(b" ", place, more)
-        place = more
-    return place, spaces
+def _unfolded(
+    stretches: dict[int, list[tuple[int, int]]], plain: bytes, text: bytes
+) -> dict[int, list[tuple[int, int]]]:
+    """The stretches of a folded text where they are in the text; how many letters stand before says where that is.
+
+    So a gap between two words, however long, makes no difference to what is near.
+    """
+    at = letters = spaces = place = 0  # how far the folded text is read, the letters in it, the spaces of the text
+    where: dict[int, int] = {}
+    for edge in sorted({edge for some in stretches.values() for stretch in some for edge in stretch}):
+        letters += edge - at - text.count(b" ", at, edge)
+        at = edge
+        while place != letters + spaces:
+            more = letters + spaces
+            spaces += plain.count(b" ", place, more)
+            place = more
+        where[edge] = place
+    end = len(plain)
+    return {
+        index: [(where[start], where[stop] if stop < len(text) else end) for start, stop in some]
+        for index, some in stretches.items()
+    }
 
 
 def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:

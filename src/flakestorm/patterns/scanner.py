@@ -22,7 +22,7 @@ from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import Branch, branches
-from flakestorm.patterns.prefilter import Finder, merged
+from flakestorm.patterns.prefilter import Finder, Hit, merged
 from flakestorm.patterns.shape import shape_of, shaped
 from flakestorm.patterns.validators import VALIDATORS, endings
 
@@ -36,11 +36,14 @@ _OVERLAPPING = 8  # how many certain findings in front of a place are asked whet
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
 _RARE = 1e-4  # of shapes of which texts have fewer nothing better is looked for
 _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
+_MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they are
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
 _TELLING = 0.05  # a pattern whose strings more texts have is not looked for by them
+_COMMON = 1e-2  # a number next to words that more texts have is looked for sooner than they are
 _DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
 _END = re.compile(rb"[\s\x00]")
+_NO_NAME = re.compile(rb"[^a-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,40 +134,52 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
     if hits is None or others is None or hosts is None:
         return {index: [(0, len(data))] for index, asked in enumerate(wanted) if asked}
     found: dict[int, list[tuple[int, int]]] = {}
-    for start, end, index, reach in hits + others + [hit for hit in hosts if not _in_url(lower, hit[0])]:
+    for start, end, index, reach in hits + others + list(_bare(lower, hosts)):
         if index in found:
-            found[index].append((max(0, start - reach), end + reach))
+            found[index].append((start - reach, end + reach))
         else:
-            found[index] = [(max(0, start - reach), end + reach)]
+            found[index] = [(start - reach, end + reach)]
     wide = 1 if document.plain else 4  # bytes of a character, at most
     for index, start, end in finders.named(data, lower):
         before, after = rules[index].near
-        stretch = (max(0, start - after * wide - _REACH), end + before * wide + _REACH)
+        stretch = (start - after * wide - _REACH, end + before * wide + _REACH)
         found.setdefault(index, []).append(stretch)
+    whole = [(0, len(data))]
+    for index, strings in finders.numbers:
+        for string in strings:
+            if string in shape:
+                found[index] = whole
     digits, length = shape.count(b"0"), len(document.text)
     for index, share_of_digits in finders.everywhere:
         if share_of_digits * length <= 2 * digits or length <= _SHORT:
-            found[index] = [(0, len(data))]
+            found[index] = whole
     return {index: _looked_at(data, some) for index, some in found.items() if wanted[index]}
 
 
 def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The stretches without overlaps, the text as a whole where there are too many."""
-    found = merged(stretches)
-    if len(found) > _MOST_STRETCHES:
-        return [(0, len(data))]
-    return merged([_whole(data, stretch) for stretch in found])  # made longer, they may reach into the next
+    if len(stretches) <= _MOST_HITS:
+        found = merged(stretches)
+        if len(found) <= _MOST_STRETCHES:
+            return merged([_whole(data, stretch) for stretch in found])  # longer, they may reach into the next
+    return [(0, len(data))]
 
 
-def _in_url(lower: bytes, at: int) -> bool:
-    """Whether a place belongs to an address that says how it is reached, which another rule finds."""
-    start = lower.rfind(b"://", max(0, at - _REACH), at)
-    return start >= 0 and not _END.search(lower, start, at)
+def _bare(lower: bytes, hits: list[Hit]) -> Iterator[Hit]:
+    """The hits that do not belong to the name of a host right behind a mark that an address has in front of it.
+
+    A name there is none that stands on its own, as the rule for such names says, too.
+    """
+    for hit in hits:
+        at, low = hit[0], max(0, hit[0] - _REACH)
+        start = max(lower.rfind(b"/", low, at), lower.rfind(b"@", low, at), lower.rfind(b":", low, at))
+        if start < 0 or _NO_NAME.search(lower, start + 1, at):
+            yield hit
 
 
 def _whole(data: bytes, stretch: tuple[int, int]) -> tuple[int, int]:
     """A stretch that ends where something ends, and cuts no character."""
-    start, end = stretch
+    start, end = max(0, stretch[0]), stretch[1]
     while start and data[start] & 0xC0 == 0x80:
         start -= 1
     if end >= len(data):
@@ -195,6 +210,7 @@ class _Finders:
         texts: in a text in lower case.
         hosts: the same for ends of hosts' names.
         words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
+        numbers: rules that are asked in any text with one of these strings in its shape.
         everywhere: rules that are asked in any text that has as much of digits.
     """
 
@@ -203,6 +219,7 @@ class _Finders:
     hosts: Finder
     words: tuple[Places, list[list[int]]]
     foreign: tuple[Places, list[list[int]]]
+    numbers: list[tuple[int, list[bytes]]]
     everywhere: list[tuple[int, float]]
 
     def named(self, data: bytes, lower: bytes) -> Iterator[tuple[int, int, int]]:
@@ -220,13 +237,18 @@ class _Finders:
 def _finders() -> _Finders:
     shapes, texts, hosts = Finder(), Finder(), Finder()
     everywhere = []
+    numbers = []
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
     for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), _pii()[1], strict=True)):
         if rule.weak or rule.needs_context:
-            for word in row["context"]:
-                plain = b" %b " % folded(word.encode())
-                owners, key = (words, plain) if plain.split() else (foreign, word.encode())
+            named = [(b" %b " % folded(word.encode()), word.encode()) for word in row["context"]]
+            firsts = _firsts(shaped(row["pattern"]))
+            if firsts and share(frozenset(plain.decode() for plain, _ in named if plain.split())) > _COMMON:
+                numbers.append((index, [string.encode() for clause in firsts for string in clause]))
+                named = []
+            for plain, word in named:
+                owners, key = (words, plain) if plain.split() else (foreign, word)
                 owners.setdefault(key, []).append(index)
             if rule.weak:
                 everywhere.append((index, rule.share))
@@ -250,6 +272,7 @@ def _finders() -> _Finders:
         hosts,
         (places(list(words)) or _nowhere, list(words.values())),
         (places(list(foreign)) or _nowhere, list(foreign.values())),
+        numbers,
         everywhere,
     )
 
@@ -306,17 +329,22 @@ def _counts(branch: Branch) -> tuple[int, int]:
 def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterator[Finding]:
     """The matches that are what they look like. Weak ones count near a context word, or where there is little else."""
     found: list[tuple[int, int, bool]] = []
+    before, after, validator = rule.not_before.match, rule.not_after.match, rule.validator
     for start, stop in places:
-        if start and rule.not_before.match(text, start - 1):
+        if start and before(text, start - 1):
             continue
-        end = start + rule.validator(text[start:stop])
-        if start == end or rule.not_after.match(text, end):
+        end = start + validator(text[start:stop])
+        if start == end or after(text, end):
             continue
         if rule.unless and rule.unless.search(text[max(0, start - _UNLESS) : start]):
             continue
         tail = rule.tail.match(text, end) if rule.tail else None
-        found.append((start, tail.end() if tail else end, _is_near(rule, text, start, end)))
-    alone = 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+        found.append(
+            (start, tail.end() if tail else end, rule.context is not None and _is_near(rule, text, start, end))
+        )
+    if not found:
+        return
+    alone = rule.weak and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
     for start, end, near in found:
         if near or not (rule.needs_context or (rule.weak and not alone)):
             confidence = min(1.0, round(rule.confidence + (_BOOST if near else 0.0), 2))

@@ -70,6 +70,7 @@ def to_document(report: Report, *, base: Path | str | None = None) -> dict[str, 
         **_reliability(report),
         **({} if report.blame is None else {"blame": _blame(report.blame, base)}),
         **({} if report.load is None else {"load": asdict(report.load)}),
+        **({} if report.pacing is None else {"pacing": asdict(report.pacing)}),
         **({"phases": [_phase(phase, base) for phase in report.phases]} if report.phases else {}),
         **_search(report),
     }
@@ -232,6 +233,7 @@ def _run(run: RunResult, base: Path | str | None) -> dict[str, Any]:
         "reproduce": run.reproduce,
         "tokens": run.tokens,
         "cost": run.cost,
+        **({"refusals": [asdict(refusal) for refusal in run.refusals]} if run.refusals else {}),
     }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from flakestorm.wire import gen_ai
+
 __all__ = ["Conversation", "meaning", "messages"]
 
 Conversation: TypeAlias = Callable[[Any], Sequence[Mapping[str, Any]]]
@@ -37,26 +39,26 @@ def meaning(exchange: Mapping[str, Any], conversation: Conversation) -> tuple[st
         }  # fmt: skip
         answered = bool(reply["text"] or reply["tool_calls"]) and reply["status"] < 400
         return f"{operation} {name}", {
-            "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": _PROVIDER.get(exchange["wire"], exchange["wire"] or "unknown"),
-            "gen_ai.request.model": name,
-            "gen_ai.input.messages": messages(conversation(body)),
-            "gen_ai.output.messages": messages([answer]) if answered else None,
-            "gen_ai.response.finish_reasons": [reply["finish"]] if reply["finish"] else None,
-            "gen_ai.usage.input_tokens": reply["usage"]["input"],
-            "gen_ai.usage.output_tokens": reply["usage"]["output"],
+            gen_ai.OPERATION: operation,
+            gen_ai.PROVIDER: _PROVIDER.get(exchange["wire"], exchange["wire"] or "unknown"),
+            gen_ai.MODEL: name,
+            gen_ai.INPUT: messages(conversation(body)),
+            gen_ai.OUTPUT: messages([answer]) if answered else None,
+            gen_ai.FINISH: [reply["finish"]] if reply["finish"] else None,
+            gen_ai.TOKENS_IN: reply["usage"]["input"],
+            gen_ai.TOKENS_OUT: reply["usage"]["output"],
         }
     if exchange["kind"] in ("tool", "mcp"):
         within = body.get("params") if exchange["kind"] == "mcp" and isinstance(body, dict) else None
         given = within.get("arguments") if isinstance(within, dict) else body
         if given in ("", None):
             given = dict(parse_qsl(urlsplit(request["url"]).query))
-        return f"execute_tool {name}", {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": name,
+        return f"{gen_ai.EXECUTE_TOOL} {name}", {
+            gen_ai.OPERATION: gen_ai.EXECUTE_TOOL,
+            gen_ai.TOOL: name,
             "gen_ai.tool.type": "function" if request["method"] == "CALL" else "extension",
-            "gen_ai.tool.call.arguments": _json(given),
-            "gen_ai.tool.call.result": reply["text"] or None,
+            gen_ai.ARGUMENTS: _json(given),
+            gen_ai.RESULT: reply["text"] or None,
             "mcp.method.name": body.get("method") if exchange["kind"] == "mcp" and isinstance(body, dict) else None,
             **_http(request),
         }

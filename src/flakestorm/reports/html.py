@@ -14,6 +14,7 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -30,7 +31,7 @@ from flakestorm.reports.blamed import TITLE, lines, picture
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
 
@@ -44,6 +45,7 @@ TIMELINES_BYTES = 24 * 1024 * 1024
 """Timelines stop being put in the page beyond this much, the worst runs first; the page then says so."""
 
 BROKEN_LISTED = 12
+_PARTS = ("report.css", "shared.js", "report.js")
 
 _SYMBOL = {"pass": "✓", "part": "◐", "fail": "✕", "open": "?", "none": "–"}
 _WORD = {
@@ -74,7 +76,8 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         base: the folder the page will lie in; tapes below it are named relative to it.
     """
     grid = grid_of(report)
-    style, script = _template("report.css"), _template("shared.js") + _template("report.js")
+    style, *scripts = map(_template, _PARTS)
+    script = "".join(scripts)
     page = (
         _environment()
         .get_template("report.html.j2")
@@ -102,6 +105,8 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
 def prepare() -> None:
     """Get ready what `render` needs whatever the report; worth the while where there is time to wait for."""
     _environment().get_template("report.html.j2")
+    for name in _PARTS:
+        _template(name)
 
 
 def _data(report: Report, grid: Grid, exchanges: Exchanges | None, base: Path | str | None) -> dict[str, Any]:
@@ -203,6 +208,7 @@ def _broken(grid: Grid, report: Report) -> list[tuple[Square, CellResult, RunRes
     return [(squares[key], cell, runs.get(cell.run)) for key, cell in first.items()]
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("flakestorm.reports"),
@@ -280,6 +286,7 @@ def _duration(ms: float) -> str:
     return f"{ms // 60_000:.0f} min {ms % 60_000 / 1000:.0f} s"
 
 
+@cache
 def _template(name: str) -> str:
     return files("flakestorm.reports").joinpath("templates", name).read_text(encoding="utf-8")
 

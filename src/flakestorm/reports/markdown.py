@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
 from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
 

@@ -24,6 +24,7 @@ from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports.genai import Conversation, meaning, messages
 from flakestorm.reports.text import plain
 from flakestorm.version import __version__
+from flakestorm.wire import gen_ai
 
 __all__ = ["Taped", "Tapes", "document", "otel"]
 
@@ -126,10 +127,10 @@ class _Run:
         failed = [cell for cell in cells if cell.verdict == "fail"]
         words = run.error or "; ".join(f"{c.invariant}: {c.reason}" for c in failed)
         said = {
-            "gen_ai.operation.name": "invoke_agent",
+            gen_ai.OPERATION: gen_ai.INVOKE_AGENT,
             "gen_ai.agent.name": self.report.agent or None,
-            "gen_ai.input.messages": messages([{"role": "user", "content": run.input}]),
-            "gen_ai.output.messages": None if run.error else messages([{"role": "assistant", "content": run.output}]),
+            gen_ai.INPUT: messages([{"role": "user", "content": run.input}]),
+            gen_ai.OUTPUT: None if run.error else messages([{"role": "assistant", "content": run.output}]),
             "error.type": run.error.partition(":")[0] if run.error else None,
             "flakestorm.run": run.id, "flakestorm.scenario": run.scenario, "flakestorm.prompt": run.prompt,
             "flakestorm.trial": run.trial, "flakestorm.planned": run.planned, "flakestorm.reproduce": run.reproduce,
@@ -152,7 +153,7 @@ class _Run:
         yield {
             "traceId": self.trace,
             "spanId": self.root,
-            "name": "invoke_agent",
+            "name": gen_ai.INVOKE_AGENT,
             "kind": _INTERNAL,
             "startTimeUnixNano": str(self.start),
             "endTimeUnixNano": str(self.end),
@@ -172,7 +173,7 @@ class _Run:
         wrong = str(broken or "") or (f"status {status}" if status >= 400 else "")
         address = urlsplit(exchange["request"]["url"])
         said |= {
-            "server.address": address.hostname if address.scheme in ("http", "https") else None,
+            gen_ai.SERVER: address.hostname if address.scheme in ("http", "https") else None,
             "server.port": _port(address.netloc) if address.scheme in ("http", "https") else None,
             "http.response.status_code": status or None,
             "error.type": (str(status) if status >= 400 else "broken") if wrong else None,

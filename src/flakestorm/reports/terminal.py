@@ -19,7 +19,7 @@ from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
 from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken

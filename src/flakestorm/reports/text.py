@@ -11,16 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from flakestorm.core.regex import later
+
 if TYPE_CHECKING:
     from flakestorm.engine.events import MutationInfo
 
 __all__ = ["counted", "encodable", "mutated", "one_line", "plain", "unbroken", "visible"]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = later("[\ud800-\udfff]")
 
 # C0 and C1 controls but tab and newline; soft hyphen, zero-width and bidirectional controls, line and paragraph
 # separators, byte-order mark, language tags. Joiners (U+200C, U+200D) stay: emoji and several scripts need them.
-_HIDDEN = re.compile(
+_HIDDEN = later(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )

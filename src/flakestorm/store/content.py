@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["Content", "digest_of"]
@@ -24,6 +24,18 @@ def digest_of(path: Path) -> str:
         while chunk := file.read(CHUNK_BYTES):
             found.update(chunk)
     return found.hexdigest()
+
+
+def _copy(file: Path, to: Path) -> int:
+    """In few system calls, for there are many small ones; gives the size in bytes."""
+    size = 0
+    with file.open("rb", buffering=0) as source, to.open("wb", buffering=0) as target:
+        while chunk := source.read(CHUNK_BYTES):
+            left = memoryview(chunk)
+            while left:
+                left = left[target.write(left) :]
+            size += len(chunk)
+    return size
 
 
 class Content:
@@ -50,18 +62,24 @@ class Content:
             OSError: it cannot be read, or not be written here.
         """
         target = self.path(digest)
-        if target.exists():
+        with suppress(FileNotFoundError):
             return target.stat().st_size
-        if not target.parent.is_dir():
-            target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{digest}.{os.getpid()}")
+        part = self.folder / f".{digest}.{os.getpid()}"
         try:
-            shutil.copyfile(file, part)
-            part.replace(target)
+            try:
+                size = _copy(file, part)
+            except FileNotFoundError:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                size = _copy(file, part)
+            try:
+                part.replace(target)
+            except FileNotFoundError:  # the first one with these two digits
+                target.parent.mkdir(exist_ok=True)
+                part.replace(target)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
-        return target.stat().st_size
+        return size
 
     def remove(self, digest: str) -> int:
         """Forget a file; gives its size in bytes, 0 if it was not there.

@@ -7,15 +7,16 @@ pieces, over several chunks or several events, is found in what the pieces say t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 from flakestorm.core.call import Call, Headers, header, without_headers
 from flakestorm.core.conversation import Turn
+from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.naming import SHORTEST
 from flakestorm.tape.redact import Redactor
 from flakestorm.wire.encoding import decode_body
 
@@ -27,23 +28,23 @@ _NAME = 96  # room for the name that stands before a value
 _PLACES = 64
 _PLAIN = (b"", b"{", b"[", b"d", b"e")  # JSON and events begin so, compressed bodies do not
 # What a stream's events say bit by bit: text, arguments of tool calls, reasoning.
-_FRAGMENT = re.compile(
+_FRAGMENT = later(
     rb'"(content|text|arguments|partial_json|delta|thinking|reasoning|reasoning_content|response|refusal|input)"'
     rb'\s*:\s*"((?:[^"\\]|\\.)*+)"'
 )
 
 
 class _Seen:
-    """A body that was cleaned, and what it was found to hold."""
+    """A body that was cleaned, and what it was found to hold. `kept` of its bytes the next one probably begins with."""
 
-    __slots__ = ("head", "raw", "spans", "version")
+    __slots__ = ("kept", "raw", "spans", "version")
 
-    def __init__(self, raw: bytes, head: bytes, spans: list[Span], version: int) -> None:
-        self.raw, self.head, self.spans, self.version = raw, head, spans, version
+    def __init__(self, raw: bytes, kept: int, spans: list[Span], version: int) -> None:
+        self.raw, self.kept, self.spans, self.version = raw, kept, spans, version
 
     def ends_of(self, body: bytes) -> tuple[int, int]:
         """How much of a later body, at its begin and at its end, is as it was in this one."""
-        known = len(self.head) if body.startswith(self.head) else 0
+        known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
         prefix = common_prefix(self.raw, body, known)
         return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
 
@@ -121,12 +122,38 @@ class Cleaner:
         if not redactor.silent(b"%b\n%b" % (new, answer)):
             return False
         if new is not body:
-            self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", [], redactor.version)
+            self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
         return known == redactor.version or (
             redactor.url(exchange.url) == exchange.url
             and redactor.headers(exchange.headers) == exchange.headers
             and redactor.headers(reply.headers) == reply.headers
         )
+
+    def plain(self, call: Call, before: bytes, same: int, values: list[str]) -> bool:
+        """Whether there is plainly no secret in a live call, of which all but the body and some values is as it was in
+        the call before it, and nothing was learned since.
+
+        Args:
+            before: the body of that call.
+            same: how many bytes of it this one's is known to begin with.
+            values: the new ones of header fields.
+        """
+        redactor, body = self._redactor, call.body
+        if redactor.patterns.entries or body[:1] not in _PLAIN:
+            return False
+        new, place = body, ""
+        if len(body) >= _SMALL:
+            place = f"{call.lane} {call.url}"
+            seen = self._seen.get(place)
+            if seen is None or seen.version != redactor.version or seen.spans or seen.raw is not before:
+                return False
+            new = body[_before(body, same, max(_MARGIN, redactor.longest)) :]
+        more = [value.encode("utf-8", "surrogatepass") for value in values if len(value) >= SHORTEST]
+        if not redactor.silent(b"\n".join((new, *more)) if more else new):
+            return False
+        if place:
+            self._seen[place] = _Seen(body, same, [], redactor.version)
+        return True
 
     def request(self, call: Call) -> tuple[str, Headers, bytes]:
         """Address, header fields and body of a live call, without secrets."""
@@ -168,7 +195,7 @@ class Cleaner:
             spans = [*before, *redactor.spans(body, start, end), *after]
         if len(self._seen) >= _PLACES and place not in self._seen:
             self._seen.clear()
-        self._seen[place] = _Seen(body, body[: len(body) - suffix] if suffix else b"", spans, redactor.version)
+        self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, spans, redactor.version)
         return replaced(body, spans)
 
 
@@ -224,10 +251,17 @@ def redacted(turn: Turn, redactor: Redactor) -> Turn:
 def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, int]:
     """The part of a body that is to be searched when so much at its ends is known."""
     margin = max(_MARGIN, longest)
-    start, end = max(0, prefix - margin), min(len(body), len(body) - suffix + margin)
-    start = max(0, max(body.rfind(b'"', 0, start), body.rfind(b" ", 0, start)) - _NAME)
-    quote = body.find(b'"', end)
-    return start, len(body) if quote < 0 else quote + 1
+    quote = body.find(b'"', min(len(body), len(body) - suffix + margin))
+    return _before(body, prefix, margin), len(body) if quote < 0 else quote + 1
+
+
+def _before(body: bytes, prefix: int, margin: int) -> int:
+    """From where a body is to be searched when so much at its begin is known."""
+    if prefix <= margin:
+        return 0
+    start = prefix - margin
+    start = max(body.rfind(b'"', 0, start), body.rfind(b" ", 0, start)) - _NAME
+    return max(0, start)
 
 
 def _unpacked(body: bytes, headers: Headers) -> bytes | None:

@@ -20,8 +20,8 @@ from flakestorm.tape.difference import differences
 from flakestorm.tape.document import said
 from flakestorm.tape.fingerprint import Asked, Request, Requests
 from flakestorm.tape.lanes import single
-from flakestorm.tape.match import Names
 from flakestorm.tape.model import Exchange
+from flakestorm.tape.names import Names
 from flakestorm.tape.tokens import Span, Token, Tokens
 from flakestorm.wire.encoding import decode_body
 

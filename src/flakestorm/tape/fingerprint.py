@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -23,13 +22,13 @@ import msgspec
 
 from flakestorm.core.call import Headers, header
 from flakestorm.core.canon import parse, spell
-from flakestorm.tape.growing import LONG, Growing
+from flakestorm.tape.heads import credential, says_something
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.redact import is_secret_header
 from flakestorm.tape.tokens import RPC, Token, Tokens
 from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.growing import LONG, Growing
 
-__all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints", "says_something"]
+__all__ = ["Asked", "Fingerprints", "Part", "Request", "Requests", "fingerprints"]
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
@@ -37,22 +36,6 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 _SECRET = re.compile(r"\[secret:[0-9a-f]{8}\]|%5Bsecret(?::|%3A)[0-9a-f]{8}%5D", re.IGNORECASE)
 _FIELDS = 4096  # header fields that are remembered
 _LISTS = 16  # how many are remembered, to go on from; an agent has few conversations at a time
-
-_SILENT = frozenset(
-    word
-    for words in (
-        "accept-encoding accept-language age alt-svc authority baggage connection content-encoding content-length",
-        "cookie date expect forwarded host http2-settings idempotency-key keep-alive max-forwards mcp-session-id",
-        "origin proxy-authorization proxy-connection referer sentry-trace te trailer traceparent tracestate",
-        "transfer-encoding upgrade user-agent via amz-sdk-request x-amz-content-sha256 x-amz-date",
-        "x-cloud-trace-context",
-    )
-    for word in words.split()
-)
-_SILENT_PARTS = re.compile(
-    r"stainless|request-?id|correlation-?id|trace-?id|span-?id|idempotency|user-agent|api-client|invocation-id"
-    r"|client-version|sdk-version|forwarded|retry-count|b3-|^sec-|^cf-|^x-flakestorm|server-timeout"
-)
 
 
 class Request(NamedTuple):
@@ -174,7 +157,7 @@ class Requests:
         self._parts: dict[tuple[str, bytes], Part] = {}
         self._lists: deque[tuple[str, bytes, Group]] = deque(maxlen=_LISTS)
         self._fields: dict[tuple[str, str], tuple[str, list[Token]]] = {}
-        self._growing: deque[tuple[Growing, Group]] = deque(maxlen=_LISTS)
+        self._growing: deque[tuple[Growing, int, tuple[tuple[str, Group], ...]]] = deque(maxlen=_LISTS)
         self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
 
     def read(self, request: Request) -> Asked:
@@ -186,10 +169,10 @@ class Requests:
         pairs = [f"{key}={self._tokens.text(value, found, key)}" for key, value in parse_qsl(query, True)]
         fields = says_something(request.headers)
         lines = [self._line(field, found) for field in fields]
-        credential = " ".join((_credential(request.headers), *_SECRET.findall(query))).strip()
-        hard = (request.kind, request.name, request.method, shown, credential)
+        who = " ".join((credential(request.headers), *_SECRET.findall(query))).strip()
+        hard = (request.kind, request.name, request.method, shown, who)
         renamed = "\n".join((*hard, "&".join(pairs), *lines))
-        canonical = "\n".join((*hard[:3], path, credential, query, *(f"{k}: {v}" for k, v in fields)))
+        canonical = "\n".join((*hard[:3], path, who, query, *(f"{k}: {v}" for k, v in fields)))
         head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
         return Asked(hard, fields, self._body(request), head)
 
@@ -221,26 +204,33 @@ class Requests:
         rpc = "jsonrpc" in members
         found = tuple([self._member(name, members[name], rpc) for name in sorted(members)])
         if len(body) >= LONG:
-            groups = dict(found)
-            lists = {name: raw for name, raw in members.items() if f"{name}[]" in groups}
+            names = sorted(members)
+            lists = {name: members[name] for name, (kind, _) in zip(names, found, strict=True) if kind != name}
             if (growing := Growing.of(body, members, lists)) is not None:
-                self._growing.appendleft((growing, groups[f"{growing.name}[]"]))
+                self._growing.appendleft((growing, names.index(growing.name), found))
         return found
 
     def _grown(self, body: bytes) -> tuple[tuple[str, Group], ...] | None:
         """What a body says that goes on from an earlier one, of which no item is read again; None if it does not."""
-        for at, (growing, group) in enumerate(self._growing):
-            if (members := growing.rest_of(body)) is None:
-                continue
-            name, added = growing.name, bytes(members[growing.name])
+        for at, (growing, where, found) in enumerate(self._growing):
+            name, group = growing.name, found[where][1]
+            members: dict[str, msgspec.Raw] | None = None
+            if (added := growing.added_in(body)) is None:
+                if (members := growing.rest_of(body)) is None:
+                    continue
+                added = bytes(members[name])
             if new := self._items(name, added):
-                group = Group.of(new, group)
-            group = self._kept(name, group)
+                group = self._kept(name, Group.of(new, group))
+            grown = f"{name}[]", group
+            if members is None:
+                found = (*found[:where], grown, *found[where + 1 :])
+            else:
+                rpc, names = "jsonrpc" in members, sorted(members)
+                found = tuple([grown if each == name else self._member(each, members[each], rpc) for each in names])
+                where = names.index(name)
             del self._growing[at]
-            self._growing.appendleft((growing.to(body, added), group))
-            rpc = "jsonrpc" in members
-            lists = {name: (f"{name}[]", group)}
-            return tuple([lists.get(each) or self._member(each, members[each], rpc) for each in sorted(members)])
+            self._growing.appendleft((growing.to(body, added), where, found))
+            return found
         return None
 
     def _kept(self, name: str, group: Group) -> Group:
@@ -297,40 +287,6 @@ def fingerprints(request: Request, requests: Requests | None = None) -> Fingerpr
     asked = (requests or Requests()).read(request)
     raw = _digest(request.method.encode(), request.url.encode("utf-8", "replace"), request.body)
     return Fingerprints(raw, asked.canonical, asked.renamed, asked.skeleton)
-
-
-def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
-    """The fields that say what is asked, sorted: behaviour stays; credentials, dates, versions, lengths do not."""
-    kept: list[tuple[str, str]] = []
-    for name, value in headers:
-        if _is_silent(name):
-            continue
-        low = name.lower()
-        if low in ("content-type", "accept"):
-            value = ",".join(one.partition(";")[0].strip().lower() for one in value.split(","))
-        kept.append((low, value.strip()))
-    return tuple(sorted(kept))
-
-
-@lru_cache(maxsize=4096)
-def _is_silent(name: str) -> bool:
-    low = name.lower()
-    return low in _SILENT or _SILENT_PARTS.search(low) is not None or is_secret_header(name)
-
-
-def _credential(headers: Headers) -> str:
-    """Who asks. The value is what redaction left of it: the same for equal secrets, another for others."""
-    names = {name.lower() for name, _ in headers}
-    held = sorted(
-        f"{name.lower()}={value}"
-        for name, value in headers
-        if is_secret_header(name)
-        and name.lower() not in ("cookie", "set-cookie", "proxy-authorization")
-        # a signature over date and body differs from request to request; who signs does not show
-        and not (name.lower() == "authorization" and "x-amz-date" in names)
-        and name.lower() not in ("x-amz-security-token", "x-amz-signature")
-    )
-    return " ".join(held)
 
 
 def _numbered(tokens: Sequence[Token]) -> Iterator[bytes]:

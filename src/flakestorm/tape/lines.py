@@ -3,7 +3,7 @@
 A tape is JSON Lines: a header, one line per exchange in the order they ended, a footer. The last member of every line
 is `chain`, the SHA-256 of the previous line's chain value followed by the line without that member, so a line that was
 changed, moved, left out or added shows at the first line that disagrees. Whoever rewrites every line can seal a forged
-tape; the chain tells accidents and edits, it does not name authors.
+tape; the chain tells accidents and edits, it does not name authors (`origin` does).
 
 What earlier lines hold is referred to: bodies as `texts` says; headers, where the names are those of an earlier block,
 as `{"as": number, "but": {index: value}}`, blocks being numbered from 0 as they appear; a field whose value is null has
@@ -100,11 +100,14 @@ class Said:
         self._lanes: dict[str, list[tuple[int, bytes]]] = {}
         self._form, self._hashes = form, Hashes()
 
-    def add(self, exchange: Exchange, request: bytes = b"") -> None:
+    def add(self, exchange: Exchange, request: bytes = b"") -> bytes:
         """An exchange that has ended; in any order.
 
         Args:
             request: the SHA-256 of its request body, if known.
+
+        Returns:
+            What it adds.
         """
         reply = exchange.reply
         if not request:
@@ -114,7 +117,12 @@ class Said:
         answer = reply.body
         lengths = b"%d %d %d %d\n" % (len(asked), len(request), len(said), len(answer))
         each = hashlib.sha256(b"".join((lengths, asked, request, said, answer))).digest()
-        self._lanes.setdefault(exchange.lane, []).append((exchange.n, each))
+        self.note(exchange.lane, exchange.n, each)
+        return each
+
+    def note(self, lane: str, n: int, each: bytes) -> None:
+        """An exchange of which it is known what it adds."""
+        self._lanes.setdefault(lane, []).append((n, each))
 
     def total(self, output: str) -> str:
         """The hash, in hexadecimal, with the agent's output."""
@@ -153,7 +161,8 @@ class Lines:
         """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
         site, world, faults = exchange.site, exchange.world, exchange.faults
         place = f"{exchange.lane} {exchange.url}"
-        body, text, said = self._texts.put(place, exchange.body, grows=True)
+        asked = exchange.body
+        body, text, said = self._texts.put(place, asked, grows=True)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
         address = exchange.lane, exchange.wire, exchange.method, exchange.url
         if (like := self._addresses.get(address)) is not None:
@@ -162,7 +171,7 @@ class Lines:
             line.update((name, value) for name, value in zip(_ADDRESS, address, strict=True) if value)
             if len(self._addresses) < _BLOCKS:
                 self._addresses[address] = len(self._addresses)
-        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, exchange.body), body
+        line["headers"], line["body"] = self._headers(f"? {place}", exchange.headers, asked), body
         line["reply"] = self._recorded(exchange.reply, exchange.url)
         if world is not None:
             line["world"] = self._recorded(world, exchange.url)

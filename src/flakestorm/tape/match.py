@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from flakestorm.core.site import Site
+from flakestorm.core.call import Call
 from flakestorm.tape.difference import differences
 from flakestorm.tape.fingerprint import Asked, Request, Requests
+from flakestorm.tape.foreseen import Entry, Foreseen, Seen
 from flakestorm.tape.lanes import Lanes
 from flakestorm.tape.likeness import alike
-from flakestorm.tape.model import Exchange, Recorded
-from flakestorm.tape.tokens import Span, Token, Tokens, scan_reply
+from flakestorm.tape.model import Exchange
+from flakestorm.tape.names import Names
+from flakestorm.tape.tokens import Span, Token, Tokens
 
-__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Names", "Outcome"]
+__all__ = ["MODES", "Entry", "Match", "Matcher", "Mode", "Outcome"]
 
 Mode = Literal["renamed", "strict", "scored"]
 MODES: tuple[Mode, ...] = ("renamed", "strict", "scored")
@@ -36,21 +37,6 @@ _MANY_HIDDEN = 100  # placeholders in one text
 _TRIES = 1000  # of entries with the same fingerprint, whose tokens may still disagree
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A recorded exchange that waits for its request."""
-
-    n: int
-    site: Site
-    lane: str
-    t_ms: float
-    end_ms: float
-    asked: Asked
-    reply: Recorded
-    used: bool = False
-    blamed: bool = False
-
-
 class Match(NamedTuple):
     """What became of one request.
 
@@ -59,12 +45,17 @@ class Match(NamedTuple):
         entry: what answers it; of a request that nothing answers, the nearest.
         details: the tokens that were renamed, or the differences to the nearest.
         rpc: the recorded and the present number of a JSON-RPC message, where they differ.
+        verbatim: whether the request is known to be the recorded one, byte by byte.
     """
 
     outcome: Outcome
     entry: Entry | None
     details: tuple[str, ...] = ()
     rpc: Mapping[str, str] | None = None
+    verbatim: bool = False
+
+
+_match = tuple.__new__  # without the detour by way of the class, which is Python
 
 
 class Matcher:
@@ -98,13 +89,25 @@ class Matcher:
             self._renamed.setdefault(entry.asked.renamed, _Row()).add(entry)
             self._hard.setdefault(entry.asked.hard, _Row()).add(entry)
         self._names = Names()
+        self._foreseen = Foreseen(self.entries)
 
-    def match(self, request: Request, lane: str) -> Match:
-        """What answers this request, which from now on is answered."""
+    def match(self, request: Request, lane: str, call: Call | None = None, version: int = 0) -> Match:
+        """What answers this request, which from now on is answered.
+
+        Args:
+            lane: of the replay.
+            call: what the request was told of, to foresee the next one; it need not be given.
+            version: of what is secret, when it was told.
+        """
         asked = self._requests.read(request)
         found = self._find(self._exact.get(asked.canonical), asked, lane)
         if found is None and self.mode != "strict":
             found = self._find(self._renamed.get(asked.renamed), asked, lane)
+        if call is not None:
+            if found is not None and found[0].asked.canonical == asked.canonical:
+                self._foreseen.was(call, found[0], version)
+            else:
+                self._foreseen.forget(call)
         if found is not None:
             entry, pairs, rpc = found
             renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
@@ -116,18 +119,39 @@ class Matcher:
             return self._serve(entry, lane, "tolerated", told, _rpc(entry.asked, asked))
         return self._refuse(asked)
 
+    def seen(self, call: Call, version: int) -> Seen | None:
+        """The call, if it is known by its bytes which recorded request it is, unless there is a secret in it."""
+        return self._foreseen.seen(call, version)
+
+    def match_seen(self, call: Call, seen: Seen, version: int) -> Match | None:
+        """As `match`, for a call that was seen and holds no secret; None where nothing is left that answers it."""
+        asked = seen.entry.asked
+        row = self._exact[asked.canonical]
+        if row.first(self.lanes.bound(call.lane)) is seen.entry and self._names.asked_later(asked):
+            self._foreseen.was(call, seen.entry, version, verbatim=True)
+            return self._serve(seen.entry, call.lane, "exact", (), None, verbatim=True)
+        found = self._find(row, asked, call.lane)
+        if found is None:
+            return None
+        entry, pairs, rpc = found
+        if entry is seen.entry:
+            self._foreseen.was(call, entry, version, verbatim=True)
+        else:
+            self._foreseen.forget(call)
+        renamed = tuple(f"{old} -> {new}" for old, new in pairs.items() if old != new)
+        return self._serve(entry, call.lane, "exact", renamed, rpc)
+
     def heard(self, text: str) -> list[tuple[int, int, str]]:
         """A recorded reply is to be served: what it brings stands for itself from now on.
 
         Returns:
             Begin, end and replacement of each token that stands for another one in this run.
         """
-        changes: list[tuple[int, int, str]] = []
-        for begin, end, token in scan_reply(text):
-            name = self._names.of(token)
-            if name != token:
-                changes.append((begin, end, name))
-        return changes
+        return self._names.heard(text)
+
+    def heard_as_recorded(self, chunks: Sequence[bytes]) -> bool:
+        """As `heard`, of a body in pieces; whether there is nothing to be replaced, which is often known unseen."""
+        return self._names.heard_later(chunks)
 
     def hidden(self, entry: Entry, request: Request) -> Iterator[tuple[bytes, bytes]]:
         """What stands in a request where the entry nearest to it has a placeholder: (placeholder, text) pairs."""
@@ -150,14 +174,14 @@ class Matcher:
         return [entry for entry in self.entries if not entry.used and not entry.blamed]
 
     def _entry(self, exchange: Exchange) -> Entry:
-        asked = self._requests.read(Request.of(exchange))
-        end_ms = exchange.t_ms + exchange.duration_ms
-        return Entry(exchange.n, exchange.site, exchange.lane, exchange.t_ms, end_ms, asked, exchange.reply)
+        return Entry.of(exchange, self._requests.read(Request.of(exchange)))
 
     def _find(self, row: _Row | None, asked: Asked, lane: str) -> tuple[Entry, dict[str, str], dict[str, str]] | None:
         if row is None:
             return None
         for entry in islice(row.waiting(self.lanes.bound(lane), self.lanes.taken), _TRIES):
+            if entry.asked is asked and self._names.asked_later(asked):
+                return entry, {}, {}
             pairs = self._names.fit(entry.asked, asked)
             if pairs is not None:
                 self._names.learn(pairs)
@@ -165,12 +189,19 @@ class Matcher:
         return None
 
     def _serve(
-        self, entry: Entry, lane: str, outcome: Outcome, details: tuple[str, ...], rpc: Mapping[str, str]
+        self,
+        entry: Entry,
+        lane: str,
+        outcome: Outcome,
+        details: tuple[str, ...],
+        rpc: Mapping[str, str] | None,
+        *,
+        verbatim: bool = False,
     ) -> Match:
         entry.used = True
         if self.lanes.served(lane, entry):
             outcome = "reordered"
-        return Match(outcome, entry, details, rpc or None)
+        return _match(Match, (outcome, entry, details, rpc or None, verbatim))
 
     def _waiting(self, asked: Asked) -> list[Entry]:
         row = self._hard.get(asked.hard)
@@ -220,6 +251,14 @@ class _Row:
         self._lanes.setdefault(entry.lane, deque()).append(entry)
         self._fresh.append(entry)
 
+    def first(self, lane: str | None) -> Entry | None:
+        """The next one of this lane without a request, if there is one."""
+        own = self._lanes.get(lane) if lane is not None else None
+        if own is None:
+            return None
+        _drop(own)
+        return own[0] if own else None
+
     def waiting(self, lane: str | None, taken: set[str]) -> Iterator[Entry]:
         """Those without a request: of this lane first, then of lanes that nobody stands for, then of any. What was used
         is dropped on the way, so that the first is found at once however many there were."""
@@ -235,71 +274,6 @@ class _Row:
 def _drop(row: deque[Entry]) -> None:
     while row and row[0].used:
         row.popleft()
-
-
-@dataclass(slots=True)
-class Names:
-    """What stands for what: recorded tokens and those of the replay, one for one."""
-
-    _new: dict[str, str] = field(default_factory=dict)
-    _old: dict[str, str] = field(default_factory=dict)
-    _settled: set[int] = field(default_factory=set)
-
-    def of(self, token: str) -> str:
-        """What a recorded token is called in the replay; one that nobody has named is itself, for good."""
-        name = self._new.get(token)
-        if name is None:
-            name = self._new[token] = token
-            self._old.setdefault(token, token)
-        return name
-
-    def fit(self, old: Asked, new: Asked) -> dict[str, str] | None:
-        """The pairs by which one request is the other; None if they contradict what is known."""
-        before: list[Token] = list(old.head)
-        now: list[Token] = list(new.head)
-        same: list[int] = []
-        for (_, group), (_, other) in zip(old.parts, new.parts, strict=True):
-            if group is other and (not group.tokens or id(group) in self._settled):
-                continue
-            if group is other:
-                same.append(id(group))
-            for one, two in zip(group, other, strict=True):
-                if one is two and (not one.tokens or id(one) in self._settled):
-                    continue
-                before += one.tokens
-                now += two.tokens
-                if one is two:
-                    same.append(id(one))
-        pairs = self.agree(before, now)
-        if pairs is not None:
-            self._settled.update(same)
-        return pairs
-
-    def agree(self, before: list[Token], now: list[Token]) -> dict[str, str] | None:
-        """The pairs by which one row of tokens is the other; None if they contradict what is known, or one another."""
-        if len(before) != len(now):
-            return None
-        pairs: dict[str, str] = {}
-        back: dict[str, str] = {}
-        for one, two in zip(before, now, strict=True):
-            if one.kind != two.kind:
-                return None
-            if one.kind == "rpc" or (one.is_time and (one.text == two.text or (one.now and two.now))):
-                continue
-            name = self._new.get(one.text) or pairs.get(one.text)
-            if name is None:
-                if (self._old.get(two.text) or back.get(two.text) or one.text) != one.text:
-                    return None
-                pairs[one.text] = two.text
-                back[two.text] = one.text
-            elif name != two.text:
-                return None
-        return pairs
-
-    def learn(self, pairs: Mapping[str, str]) -> None:
-        """From now on, these stand for one another."""
-        self._new.update(pairs)
-        self._old.update((new, old) for old, new in pairs.items())
 
 
 def _uncovered(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -14,7 +14,7 @@ from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Kind, Site
 from flakestorm.tape.texts import Text
 
-__all__ = ["FORMAT", "End", "Exchange", "Recorded"]
+__all__ = ["FORMAT", "End", "Exchange", "Recorded", "kept"]
 
 FORMAT = "flakestorm-tape/1"
 """The public form of a tape (`flakestorm tapes show --format json`); the number of the file's own is `lines.FILE`."""
@@ -116,5 +116,12 @@ def _made_when_asked_for(name: str) -> None:
     setattr(Exchange, name, property(get, slot.__set__))
 
 
+def kept(exchange: Exchange) -> Text | bytes:
+    """The request body of an exchange as it is kept: most of a long one is in the one before."""
+    value: Text | bytes = _body.__get__(exchange)
+    return value
+
+
+_body: Any = vars(Exchange)["body"]
 _made_when_asked_for("body")
 _made_when_asked_for("world_body")

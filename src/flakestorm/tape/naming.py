@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from flakestorm.core.regex import later
+
 __all__ = ["NEEDLES", "SHORTEST", "is_secret_header", "is_secret_name", "named"]
 
 SHORTEST = 8
@@ -26,7 +28,7 @@ _NOT_SECRET = frozenset(
 )
 _QUALIFIERS = frozenset({"prod", "production", "dev", "staging", "test", "live", "base", "value", "old", "new"})
 _MANY = 4096  # names remembered at most; they come from strangers
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_WORD = later(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 NEEDLES = (
     *(b"key" + end for end in (b'"', b"\\", b"=", b"'")),
@@ -35,13 +37,13 @@ NEEDLES = (
 )
 """One of these, in lower case, is in every text with a name that says there is a secret."""
 _NAME = rb"(?:key|token|secret|passw(?:or)?d|pwd|passphrase|passcode|authorization|cookie)[\w.\-]{0,24}"
-_FIELD = re.compile(_NAME + rb"(?P<depth>\\*)[\"'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\*(?P<quote>[\"'])", re.IGNORECASE)
-_ASSIGNED = re.compile(_NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})", re.IGNORECASE)
-_USERINFO = re.compile(rb"://([^/?#\s\"'\\<>@]{1,512})@")
-_WORDS = re.compile(rb"[a-z]{1,24}(?:[_.-][a-z]{1,24}){0,4}")
-_MASK = re.compile(rb"<[^<>]*>|\[[A-Za-z _-]+\]|[*x.X#]+|\$\{[^{}]*\}|\{\{[^{}]*\}\}")
-_SPACED = re.compile(r"pass|secret|pwd|cookie|authorization", re.IGNORECASE)
-_SCHEME = re.compile(rb"(?i)(?:bearer|basic|token|apikey|digest)\s+")
+_FIELD = later(_NAME + rb"(?P<depth>\\*)[\"'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\*(?P<quote>[\"'])", re.IGNORECASE)
+_ASSIGNED = later(_NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})", re.IGNORECASE)
+_USERINFO = later(rb"://([^/?#\s\"'\\<>@]{1,512})@")
+_WORDS = later(rb"[a-z]{1,24}(?:[_.-][a-z]{1,24}){0,4}")
+_MASK = later(rb"<[^<>]*>|\[[A-Za-z _-]+\]|[*x.X#]+|\$\{[^{}]*\}|\{\{[^{}]*\}\}")
+_SPACED = later(r"pass|secret|pwd|cookie|authorization", re.IGNORECASE)
+_SCHEME = later(rb"(?i)(?:bearer|basic|token|apikey|digest)\s+")
 
 
 @lru_cache(maxsize=_MANY)

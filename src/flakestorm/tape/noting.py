@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from flakestorm.core.call import Headers, Reply, header
 from flakestorm.tape.model import Exchange, Recorded
-from flakestorm.tape.redact import Redactor
+from flakestorm.tape.redact import Redactor, is_secret_header
 
 __all__ = ["Heads", "broke", "differ", "ended", "heads", "keep_upload", "so_far", "unheard"]
 
 
 class Heads:
-    """Header fields without secrets; seams give the very object again where the fields are the same as before."""
+    """Header fields without secrets; the very object again where they are the same as before."""
 
     __slots__ = ("_last", "_redactor")
 
@@ -23,12 +23,30 @@ class Heads:
     def headers(self, fields: Headers) -> Headers:
         """As `Redactor.headers`."""
         last, redactor = self._last, self._redactor
-        if fields is last[0] and redactor.version == last[2]:
+        if redactor.version == last[2] and fields == last[0]:
             return last[1]
         version = redactor.version
-        clean = redactor.headers(fields)
+        clean = self._but_for_some(fields) if version == last[2] and not redactor.patterns else None
+        if clean is None:
+            clean = redactor.headers(fields)
         self._last = fields, clean, version
         return clean
+
+    def _but_for_some(self, fields: Headers) -> Headers | None:
+        """The fields, where they are those of the last time but for values that plainly hold no secret; else None."""
+        before, cleaned, _ = self._last
+        if len(fields) != len(before):
+            return None
+        now, new = list(cleaned), list[str]()
+        for at, (field, old) in enumerate(zip(fields, before, strict=True)):
+            if field is not old and field != old:
+                if field[0] != old[0] or is_secret_header(field[0]):
+                    return None
+                now[at] = field
+                new.append(field[1])
+        if not self._redactor.silent("\n".join(new).encode("utf-8", "surrogatepass")):
+            return None
+        return tuple(now)
 
 
 def heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:

@@ -6,17 +6,17 @@ expression, in RE2's syntax. Of an expression with groups, the first group is th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
+from flakestorm.core.regex import later
 from flakestorm.errors import Misuse
 
 __all__ = ["Patterns"]
 
-_STEP = re.compile(r"\.\.([\w-]+|\*)|\.([\w-]+|\*)|\[(?:(\d+|\*)|'([^']*)'|\"([^\"]*)\")\]")
+_STEP = later(r"\.\.([\w-]+|\*)|\.([\w-]+|\*)|\[(?:(\d+|\*)|'([^']*)'|\"([^\"]*)\")\]")
 _DEPTH = 64
 
 

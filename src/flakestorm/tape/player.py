@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from flakestorm.core.call import Call, Reply, Tap
-from flakestorm.core.pipeline import Flow, Interceptor, chain
+from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
+from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape.match import Entry, Match, Matcher
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
 
-__all__ = ["MISMATCH", "Played", "Player"]
+__all__ = ["MISMATCH", "Played", "Player", "Playing"]
 
 MISMATCH = "tape_mismatch"
 """The type of the error that an agent gets where the tape has no answer. Its status, 400, is one no SDK retries."""
@@ -29,8 +29,7 @@ MISMATCH = "tape_mismatch"
 _PROBLEMS = ("reordered", "diverged", "extra")
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Record, frozen=True):
     """One request of a replay.
 
     Args:
@@ -47,7 +46,7 @@ class Played:
         return self.match.outcome in _PROBLEMS
 
     def __str__(self) -> str:
-        outcome, entry, details, _ = self.match
+        outcome, entry, details, _, _ = self.match
         told = f": {'; '.join(details)}" if details else ""
         if outcome == "diverged" and entry is not None:
             return f"{self.site} diverged from the tape; the nearest entry is {entry.site}{told}"
@@ -137,11 +136,18 @@ class Player:
 
     def _match(self, call: Call) -> Match:
         telling, matcher = self._telling, self._matcher
-        match = matcher.match(request := telling.told(call), call.lane)
+        version = telling.version
+        seen = matcher.seen(call, version)
+        if seen is not None and telling.plain(call, seen):
+            found = matcher.match_seen(call, seen, version)
+            if found is not None:
+                return found
+        request = telling.told(call)
+        match = matcher.match(request, call.lane, call, telling.version)
         if match.outcome != "diverged" or match.entry is None:
             return match
         learned = telling.recognised(matcher.hidden(match.entry, request))
-        return matcher.match(telling.told(call), call.lane) if learned else match
+        return matcher.match(telling.told(call), call.lane, call, telling.version) if learned else match
 
     def _beyond(self, call: Call, played: Played) -> Flow | Call:
         """A call from the fork on."""
@@ -195,9 +201,12 @@ class Player:
             self.recall(heard_ms)
         if entry is None or not entry.reply.status:
             return failure(entry.reply) if entry is not None else CallFailed("reset", "there is no entry")
-        reply = served(self._telling.heard(entry.reply), self._matcher.heard, match.rpc)
-        self._matcher.lanes.begin()
-        return reply.pipe(_Under(self._matcher, self._lock))
+        matcher, recorded = self._matcher, self._telling.heard(entry.reply)
+        as_it_is = not match.rpc and matcher.heard_as_recorded(recorded.chunks)
+        reply = served(recorded, None if as_it_is else matcher.heard, match.rpc)
+        matcher.lanes.begin()
+        as_recorded = as_it_is and match.verbatim and recorded is entry.reply and recorded.end == "eof"
+        return reply.pipe(Playing(matcher, self._lock, entry.said if as_recorded else b""))
 
 
 def _nothing(_: float) -> None:
@@ -208,13 +217,17 @@ def _done() -> None:
     """Nobody asks when."""
 
 
-class _Under(Tap):
-    """Notes when a call is over, so that it is known whether two were under way at once."""
+class Playing(Tap):
+    """Notes when a call is over, so that it is known whether two were under way at once.
 
-    __slots__ = ("_lock", "_matcher")
+    `said` is what the exchange adds to the digest of a run if the reply is read to its end, where that is known: then
+    request and reply are the recorded ones, byte by byte.
+    """
 
-    def __init__(self, matcher: Matcher, lock: threading.Lock) -> None:
-        self._matcher, self._lock = matcher, lock
+    __slots__ = ("_lock", "_matcher", "said")
+
+    def __init__(self, matcher: Matcher, lock: threading.Lock, said: bytes) -> None:
+        self._matcher, self._lock, self.said = matcher, lock, said
 
     def end(self, error: BaseException | None) -> None:
         with self._lock:
@@ -223,9 +236,11 @@ class _Under(Tap):
 
 def _answer(reply: Reply | CallFailed) -> Flow:
     """A flow that ends with this, without going further in."""
-    if isinstance(reply, CallFailed):
-        raise reply
-    return reply
+    return Answered(reply) if isinstance(reply, Reply) else _failing(reply)
+
+
+def _failing(failure: CallFailed) -> Flow:
+    raise failure
     yield
 
 

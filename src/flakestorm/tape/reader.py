@@ -21,7 +21,7 @@ from flakestorm.core.record import Record
 from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.tape.document import document
 from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
-from flakestorm.tape.lines import FILE, START, Read, digest, open_seal
+from flakestorm.tape.lines import FILE, START, Read, digest, open_seal, seal
 from flakestorm.tape.migrate import STEPS, migrated
 from flakestorm.tape.model import FORMAT, Exchange
 from flakestorm.tape.redact import Redactor
@@ -42,6 +42,7 @@ class Footer(Record, frozen=True):
         digest: what was asked and said, as one hash (`lines.digest`).
         stdin: of a recorded command, what it was given to read; None where that was nothing that could be kept.
         turns: of a conversation, its turns.
+        origin: the seal of who recorded it, and the chain value that it is of (`origin`); None where it has none.
     """
 
     output: str
@@ -49,6 +50,7 @@ class Footer(Record, frozen=True):
     digest: str
     stdin: bytes | None = None
     turns: tuple[Turn, ...] = ()
+    origin: tuple[str, bytes] | None = None
 
 
 class Tape:
@@ -209,13 +211,24 @@ def _lines(path: Path) -> Generator[tuple[int, dict[str, Any]], None, None]:
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise TapeDamaged(f"{path}:{number}: the line is longer than {MAX_LINE_BYTES} bytes")
+                before = chain
                 try:
-                    content, chain = open_seal(line, chain)
+                    content, chain = open_seal(line, before)
                 except ValueError as error:
                     raise _damaged(path, number, line, error) from error
+                if "digest" in content and "origin" in content:
+                    content["origin"] = _origin(content.pop("origin"), content, before)
                 yield number, content
     except OSError as error:
         raise TapeDamaged(f"the tape {path} cannot be read: {error.strerror}") from error
+
+
+def _origin(said: Any, rest: Mapping[str, Any], before: bytes) -> tuple[str, bytes] | None:
+    """The seal of a last line, and the chain value that the line has without it; None where there can be no such."""
+    try:
+        return (said, seal(rest, before)[1]) if isinstance(said, str) else None
+    except (TypeError, RecursionError):  # it is nested deeper than anything that was ever written
+        return None
 
 
 def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDamaged:
@@ -250,7 +263,8 @@ def _footer(content: dict[str, Any]) -> Footer:
     if not isinstance(output, str) or not isinstance(value, str) or not (error is None or isinstance(error, str)):
         raise ValueError("the footer's 'output', 'error' and 'digest' must be strings")
     stdin = from_json(content["stdin"]) if "stdin" in content else None
-    return Footer(output, error, value, stdin, convert(content.get("turns", []), tuple[Turn, ...]))
+    turns = convert(content.get("turns", []), tuple[Turn, ...])
+    return Footer(output, error, value, stdin, turns, content.get("origin"))
 
 
 def _too_new(path: Path, kind: str) -> TapeDamaged:

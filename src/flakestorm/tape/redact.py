@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from flakestorm.core.call import Headers
+from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, replaced
 from flakestorm.tape.naming import SHORTEST, is_secret_header, is_secret_name, named
 from flakestorm.tape.patterns import Patterns
@@ -37,12 +38,12 @@ _NOT_VARIABLES = frozenset({"PWD", "OLDPWD"})
 _MANY = 4096  # texts remembered at most
 _MANY_BLOCKS = 256  # and blocks of headers
 _MANY_SECRETS = 4096  # a run with more is under attack by its tools; what comes after is taken out where it stands
-_USERINFO = re.compile(r"(?<=://)[^/?#]*@")
-_PARAMETER = re.compile(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
-_CREDENTIAL = re.compile(r"((?:[A-Za-z][A-Za-z0-9-]*\s+)?)(\S.*)", re.DOTALL)
-_COOKIE = re.compile(r"([^=;\s]+)=([^;]*)")
-_PLACEHOLDER = re.compile(rb"\[secret:[0-9a-f]{8}\]")
-_PLACED = re.compile(r"\[secret:[0-9a-f]{8}\]")
+_USERINFO = later(r"(?<=://)[^/?#]*@")
+_PARAMETER = later(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
+_CREDENTIAL = later(r"((?:[A-Za-z][A-Za-z0-9-]*\s+)?)(\S.*)", re.DOTALL)
+_COOKIE = later(r"([^=;\s]+)=([^;]*)")
+_PLACEHOLDER = later(rb"\[secret:[0-9a-f]{8}\]")
+_PLACED = later(r"\[secret:[0-9a-f]{8}\]")
 # Words of the protocols themselves: a field `key` that holds one of them does not make it a secret.
 _COMMON = frozenset(
     b"messages contents assistant function functions arguments parameters tool_calls tool_call tool_use tool_result "

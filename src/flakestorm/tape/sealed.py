@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -36,11 +36,19 @@ class SealedFile:
         except OSError as error:
             raise TapeError(f"the tape {path} cannot be written: {error.strerror}") from error
 
-    def append(self, line: Mapping[str, Any]) -> None:
-        """One more line; nothing where an earlier one could not be written, or the file is closed."""
+    def append(self, line: Mapping[str, Any], *, mark: Callable[[bytes], str] | None = None) -> None:
+        """One more line; nothing where an earlier one could not be written, or the file is closed.
+
+        Args:
+            line: what it says.
+            mark: for a last line that carries the seal of who recorded it (`origin`): makes it, of the chain value that
+                the line has without it.
+        """
         if self._failure is not None:
             return
         data, chain = seal(line, self._chain)
+        if mark is not None:
+            data, chain = seal({**line, "origin": mark(chain)}, self._chain)
         try:
             if self._raw.append(data):
                 self._chain = chain

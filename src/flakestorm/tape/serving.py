@@ -11,6 +11,7 @@ from typing import Any, Literal
 import orjson
 
 from flakestorm.core.call import Headers, Reply, header
+from flakestorm.core.stream import Pieces
 from flakestorm.errors import CallFailed
 from flakestorm.tape.model import Recorded
 
@@ -22,12 +23,12 @@ Renames = Callable[[str], list[tuple[int, int, str]]]
 _HOW = re.compile(r"CallFailed: (timeout|reset|refused)(?:: )?(.*)", re.DOTALL)
 
 
-def served(recorded: Recorded, renames: Renames, rpc: Mapping[str, str] | None = None) -> Reply:
+def served(recorded: Recorded, renames: Renames | None, rpc: Mapping[str, str] | None = None) -> Reply:
     """The reply as it is to be given.
 
     Args:
         recorded: what the tape says.
-        renames: tokens that stand for others in this run.
+        renames: tokens that stand for others in this run; None where there are none.
         rpc: recorded numbers of JSON-RPC messages and those that stand for them.
 
     Raises:
@@ -38,13 +39,14 @@ def served(recorded: Recorded, renames: Renames, rpc: Mapping[str, str] | None =
     chunks = recorded.chunks
     if rpc:
         chunks = _numbered(chunks, rpc)
-    chunks = _renamed(chunks, renames)
+    if renames is not None:
+        chunks = _renamed(chunks, renames)
     headers = recorded.headers
     if chunks is not recorded.chunks:
         headers = _with_length(headers, len(b"".join(recorded.chunks)), len(b"".join(chunks)))
     if recorded.end != "eof":
         return Reply(recorded.status, headers, _Broken(chunks, failure(recorded)), (), recorded.reason)
-    body = b"".join(chunks) if len(chunks) < 2 else _Chunks(chunks)
+    body = b"".join(chunks) if len(chunks) < 2 else Pieces(chunks)
     return Reply(recorded.status, headers, body, (), recorded.reason)
 
 
@@ -67,19 +69,7 @@ def _how(word: str) -> Literal["timeout", "reset", "refused"]:
     return "timeout" if word == "timeout" else "refused" if word == "refused" else "reset"
 
 
-class _Chunks:
-    """The pieces of a body, as often as they are asked for."""
-
-    __slots__ = ("_chunks",)
-
-    def __init__(self, chunks: list[bytes]) -> None:
-        self._chunks = chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._chunks)
-
-
-class _Broken(_Chunks):
+class _Broken(Pieces):
     """The same, and then what broke it."""
 
     __slots__ = ("_failure",)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from flakestorm.core.regex import later
 from flakestorm.tape.naming import NEEDLES
 from flakestorm.tape.shapes import SHAPES
 
@@ -17,8 +18,9 @@ __all__ = ["suspicious"]
 
 _SOURCE = b"|".join((*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re.escape, NEEDLES), b'://[^/\\s"@]*@'))
 _NEEDLES = (*(needle for _, needle, _, _ in SHAPES), *NEEDLES)
-_USERINFO = re.compile(rb"://[^/\s\"@]*@")
+_USERINFO = later(rb"://[^/\s\"@]*@")
 _FEW = 64 << 10
+_SHORT, _MANY = 256, 4096  # texts that are remembered: how long at most, and how many
 _FOREVER = 1 << 62
 
 
@@ -27,10 +29,18 @@ class _Search:
 
     def __init__(self) -> None:
         self._left = _FEW
+        self._innocent: set[bytes] = set()
         self.match: Callable[[bytes], Any] = self._each
 
     def __call__(self, text: bytes) -> bool:
-        return bool(self.match(text))
+        if text in self._innocent:
+            return False
+        found = bool(self.match(text))
+        if not found and len(text) <= _SHORT:  # the runs of a command have much in common: scenarios, reasons, versions
+            if len(self._innocent) >= _MANY:
+                self._innocent.clear()
+            self._innocent.add(text)
+        return found
 
     def _each(self, text: bytes) -> Any:
         self._left -= len(text)
@@ -39,7 +49,7 @@ class _Search:
             self.match = _search()
             return self.match(text)
         lower = text.lower()
-        return any(needle in lower for needle in _NEEDLES) or _USERINFO.search(text)
+        return any(map(lower.__contains__, _NEEDLES)) or _USERINFO.search(text)
 
 
 suspicious = _Search()

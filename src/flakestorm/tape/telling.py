@@ -17,6 +17,7 @@ from flakestorm.core.call import Call, Headers, header
 from flakestorm.core.conversation import Conversation
 from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
+from flakestorm.tape.foreseen import Seen
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.naming import is_secret_header
 from flakestorm.tape.redact import REDACTED, SECRET, Redactor, url
@@ -44,6 +45,15 @@ class Telling:
             return Request(call.kind, call.name, call.method, url(call.url), _blank(call.headers), call.body)
         return Request(call.kind, call.name, call.method, *self._live.request(call))
 
+    @property
+    def version(self) -> int:
+        """Grows when a secret is learned: what was told before might be told otherwise."""
+        return 0 if self._redactor is None else self._redactor.version
+
+    def plain(self, call: Call, seen: Seen) -> bool:
+        """Whether a call that was foreseen would be told as it is, its head as that of the call before."""
+        return self._live is None or self._live.plain(call, seen.before, seen.same, seen.values)
+
     def taped(self, exchange: Exchange) -> Exchange:
         """A recorded exchange without what only this process knows to be secret."""
         return exchange if self._taped is None else self._taped.exchange(exchange)
@@ -61,7 +71,12 @@ class Telling:
     def heard(self, reply: Recorded) -> Recorded:
         """A recorded reply with the secrets that are known here; the very object where there is none in it."""
         redactor = self._redactor
-        if redactor is None or not any(_MARK in chunk for chunk in reply.chunks):
+        if redactor is None:
+            return reply
+        for chunk in reply.chunks:
+            if _MARK in chunk:
+                break
+        else:
             return reply
         chunks = [redactor.real(chunk) if _MARK in chunk else chunk for chunk in reply.chunks]
         if chunks == reply.chunks:

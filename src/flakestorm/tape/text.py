@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from flakestorm.tape.document import said
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.origin import made_here, named_by
 from flakestorm.tape.reader import Tape
 from flakestorm.wire.base import Said, ToolCall
 from flakestorm.wire.encoding import decode_body
@@ -36,6 +37,9 @@ def lines(tape: Tape) -> Iterator[str]:
     imported = tape.header.get("imported")
     if isinstance(imported, dict):
         yield f"from   {_excerpt(str(imported.get('file', '')))} (imported; it tells no times)"
+    if (named := named_by(tape)) is not None:
+        yield f"names  {plain(str(named))}"
+        yield f"       ({'sealed as yours' if made_here(tape) else 'not known to be yours: it is not run unasked'})"
     yield f"input  {_excerpt(tape.input or '')}"
     for exchange in exchanges:
         yield ""

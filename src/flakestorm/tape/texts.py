@@ -75,6 +75,12 @@ class Text:
         self._cache.keep(self)
         return made
 
+    @property
+    def repeats(self) -> int:
+        """How many bytes of what it is made from it begins with."""
+        first = self._parts[0] if self._parts else b""
+        return first[1] if not isinstance(first, bytes) and len(first) == 2 and not first[0] else 0
+
     def forget(self) -> None:
         """Make it again when it is asked for the next time."""
         if self.base is not None:
@@ -126,13 +132,17 @@ class _Window:
 class _Last:
     """A text that the next one of its place may continue.
 
-    `head` is what the next one will probably begin with, and `state` its hash so far.
+    With its first `kept` bytes the next one will probably begin; `state` is their hash.
     """
 
-    __slots__ = ("data", "head", "number", "state")
+    __slots__ = ("data", "kept", "number", "state")
 
-    def __init__(self, data: bytes, number: int, head: bytes, state: Any) -> None:
-        self.data, self.number, self.head, self.state = data, number, head, state
+    def __init__(self, data: bytes, number: int, kept: int, state: Any) -> None:
+        self.data, self.number, self.kept, self.state = data, number, kept, state
+
+    def goes_on_in(self, data: bytes) -> bool:
+        """Whether the other text begins so."""
+        return self.kept > 0 and data.startswith(memoryview(self.data)[: self.kept])
 
 
 class Texts:
@@ -158,7 +168,7 @@ class Texts:
         if len(data) < SMALL:
             return to_json(data), None, hashlib.sha256(data).digest() if grows else b""
         candidates = self._places.setdefault(place, [])
-        last = next((last for last in candidates if last.head and data.startswith(last.head)), None)
+        last = next((last for last in candidates if last.goes_on_in(data)), None)
         follows = last is not None
         if last is None and candidates:
             last = candidates[0]
@@ -166,15 +176,18 @@ class Texts:
         number = self._window.add(text)
         if reply:
             self._quotable(number, text, data)
-        head, state, digest = b"", None, b""
+        kept, state, digest = 0, None, b""
         if grows:
-            kept = len(data) - suffix
-            state = last.state.copy() if follows and last is not None else hashlib.sha256()
-            state.update(memoryview(data)[len(last.head) if follows and last is not None else 0 : kept])
+            kept, done, view = len(data) - suffix, 0, memoryview(data)
+            if follows and last is not None:
+                done, state = last.kept, last.state.copy()
+            else:
+                state = hashlib.sha256()
+            state.update(view[done:kept])
             whole = state.copy()
-            whole.update(memoryview(data)[kept:])
-            head, digest = data[:kept], whole.digest()
-        self._follow(place, candidates, last if follows else None, _Last(data, number, head, state))
+            whole.update(view[kept:])
+            digest = whole.digest()
+        self._follow(place, candidates, last if follows else None, _Last(data, number, kept, state))
         return value, text if text.base is not None else None, digest
 
     def _stored(self, last: _Last | None, data: bytes, follows: bool) -> tuple[Any, Text, int]:
@@ -184,7 +197,7 @@ class Texts:
         if data == last.data and base.depth < _DEPTH:
             whole: list[Piece] = [(0, len(data))]
             return {"of": last.number, "parts": [[0, len(data)]]}, Text(None, base, whole, self._cache), 0
-        prefix = common_prefix(last.data, data, len(last.head) if follows else 0)
+        prefix = common_prefix(last.data, data, last.kept if follows else 0)
         suffix = common_suffix(last.data, data, min(len(last.data), len(data)) - prefix)
         if base.depth >= _DEPTH:
             return to_json(data), Text(data, None, [], self._cache), suffix

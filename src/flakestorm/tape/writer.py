@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from flakestorm.core.call import Call, Headers, Reply, Tap, streamed
 from flakestorm.core.conversation import Turn
@@ -32,10 +32,22 @@ from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secr
 from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
 
-__all__ = ["Recorder"]
+__all__ = ["Meeting", "Recorder"]
 
 _MANY = 64  # exchanges that wait to be added to the digest
 _TUNNEL = "what passed inside this tunnel was not seen"
+
+
+class Meeting(Protocol):
+    """Wants to know how a run gets on with its world."""
+
+    def sent(self, site: Site) -> None:
+        """This call goes out."""
+        ...
+
+    def refused(self, site: Site, status: int, headers: Headers) -> None:
+        """The world, and nothing in its place, refuses this call for its rate, by a reply that begins so."""
+        ...
 
 
 class Recorder:
@@ -47,6 +59,7 @@ class Recorder:
         ledger: the run's faults; what fired while an exchange was open at its site is noted on it.
         header: facts of the run for the first line, e.g. `run` and `input`. Format and version are added.
         reached: is told, before the agent is, at which millisecond of the run a reply began or failed to come.
+        met: is told of calls that go out, and of those that the world refuses for their rate.
         keep: whether `exchanges` keeps what has ended; without, recording may go on for days in the same memory.
         redactor: takes secrets out of what goes to the file; by default one that knows those of this process's
             environment. The exchanges in memory hold the real bodies, for invariants to judge.
@@ -65,8 +78,9 @@ class Recorder:
         keep: bool = True,
         reached: Callable[[float], None] | None = None,
         redactor: Redactor | None = None,
+        met: Meeting | None = None,
     ) -> None:
-        self._reached = reached
+        self._reached, self._met = reached, met
         self._clock, self._ledger, self._began = clock, ledger, clock()
         self._lock = threading.RLock()  # exchanges of one run begin and end in several threads
         self._all: list[Exchange] = []
@@ -101,8 +115,12 @@ class Recorder:
         """What was asked and said, as one hash (`lines.digest`); None until `close`."""
         return self._digest
 
-    def outer(self, call: Call) -> Flow:
-        """The stage that sees what the agent sees."""
+    def outer(self, call: Call, n: int = -1) -> _Open:
+        """The stage that sees what the agent sees.
+
+        Args:
+            n: the exchange's number, if it has one from `begin`.
+        """
         site = call.site
         if site is None:
             raise StageError(f"the call to {call.url} has no site; the recorder stands inside the classify stage")
@@ -123,8 +141,7 @@ class Recorder:
         at = _Open(call, exchange, self, len(self._ledger.fired), known)
         with self._lock:
             exchange.t_ms = int((self._clock() - self._began) * 1e6 + 0.5) / 1000
-            exchange.n = self.count
-            self.count += 1
+            exchange.n = self.begin() if n < 0 else n
             if self._keep:
                 self._all.append(exchange)
             self._open[site] = at
@@ -146,6 +163,8 @@ class Recorder:
             return call
         exchange = at.exchange
         exchange.sent += 1
+        if self._met is not None:
+            self._met.sent(exchange.site)
         changed = call.body is not at.call.body and call.body != at.call.body
         exchange.world_body = call.body if changed else None  # of several requests, the last one's
         hit = self._ledger.hit
@@ -153,6 +172,23 @@ class Recorder:
             return call
         at.world = unheard()
         return _World(call, at, at.world)
+
+    def begin(self) -> int:
+        """An exchange begins; gives its number."""
+        with self._lock:
+            self.count += 1
+            return self.count - 1
+
+    def vouched(self, lane: str, n: int, said: bytes) -> None:
+        """An exchange of which nothing is kept has ended, and it is known what it adds to the digest.
+
+        Args:
+            n: from `begin`.
+            said: as `Said.add` gives it.
+        """
+        with self._lock:
+            if self._digest is None:
+                self._said.note(lane, n, said)
 
     def close(
         self, *, output: str = "", error: str | None = None, stdin: bytes | None = None, turns: Sequence[Turn] = ()
@@ -184,8 +220,26 @@ class Recorder:
             if self._file is not None:
                 more: dict[str, Any] = {} if stdin is None else {"stdin": to_json(self.redactor.body(stdin))}
                 more |= {"turns": [asdict(redacted(turn, self.redactor)) for turn in turns]} if turns else {}
-                self._file.append({"output": output, "error": error, "digest": self._digest, **more})
+                self._file.append({"output": output, "error": error, "digest": self._digest, **more}, mark=self._mark())
                 self._file.close()
+
+    def _mark(self) -> Callable[[bytes], str] | None:
+        """The seal of who records, for a tape that names something to run (`command` in its header)."""
+        if "command" not in self._header:
+            return None
+        from flakestorm.tape.origin import own_key  # most runs are recorded from a plan, and name nothing
+
+        key = own_key().key
+        return None if key is None else key.mark
+
+    def told(self, exchange: Exchange, status: int, headers: Headers) -> None:
+        """A reply begins so, before any fault has touched it; where the call never went out, it is not the world's."""
+        if self._met is None or not exchange.sent:
+            return
+        from flakestorm.wire.limits import refuses  # most replies are no errors
+
+        if refuses(status, headers):
+            self._met.refused(exchange.site, status, headers)
 
     def ended(self, at: _Open) -> None:
         """The exchange is over: it goes to the file.
@@ -223,11 +277,12 @@ class Recorder:
         self._late = self._late or (self.redactor.version != self._known and self._written > 0)
         self._known = self.redactor.version
         self._written += 1
-        if self._file is None:
-            text, request = self._lines.kept(clean)
-        else:
+        text, request = None, b""
+        if self._file is not None:
             line, text, request = self._lines.line(clean)
             self._file.append(line)
+        elif self._keep:
+            text, request = self._lines.kept(clean)
         self._unsaid.append((clean, request))
         if not self._keep or len(self._unsaid) >= _MANY:
             self._say()
@@ -266,6 +321,8 @@ class _Open(Watching, Tap):
 
     def watched(self, status: int, headers: Headers, reason: str) -> Tap:
         into = self._into
+        if status >= 429 and self.exchange.site not in self._recorder._ledger.hit:  # else `_World` sees it
+            self._recorder.told(self.exchange, status, headers)
         into.status, into.reason, into.stream = status, reason, streamed(headers)
         into.headers = self._recorder._said_heads.headers(headers)
         return self
@@ -312,6 +369,8 @@ class _World(Passing, Tap):
 
     def answered(self, reply: Reply) -> Reply:
         self._at.said = reply
+        if reply.status >= 429:
+            self._at._recorder.told(self._at.exchange, reply.status, reply.headers)
         return reply.pipe(self)
 
     def failed(self, error: BaseException) -> None:

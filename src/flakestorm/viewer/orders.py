@@ -253,7 +253,7 @@ def _shrink(shelf: Shelf, wish: Wish, config: Path, into: Path) -> Order:
         raise Misuse("only a run that failed can be shrunk")
     if not 2 <= wish.budget <= _MOST_RUNS:
         raise Misuse(f"a shrink makes 2 to {_MOST_RUNS} runs")
-    words = ("shrink", "-c", str(config), "--budget", str(wish.budget), "-o", str(into / SESSION))
+    words = ("shrink", "-c", str(config), "--budget", str(wish.budget), "-o", str(into / SESSION), "--format", "json")
     return Order(
         "shrink",
         wish.of,

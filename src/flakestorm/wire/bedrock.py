@@ -25,7 +25,7 @@ from flakestorm.wire.eventstream import eventstream_framing, messages
 from flakestorm.wire.frames import Framer
 from flakestorm.wire.provider_errors import aws_error, aws_error_message
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
-from flakestorm.wire.snapshots import Part, SnapshotRewriter, rewrite_whole
+from flakestorm.wire.snapshots import Part, SnapshotRewriter, limit_usage, rewrite_whole
 
 __all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
 
@@ -197,14 +197,7 @@ class ConverseAnswers:
 
     def limit(self, doc: Doc, tokens: int) -> bool:
         """Count no more output tokens than this."""
-        usage = obj(doc.get("usage"))
-        output = number(usage.get("outputTokens"))
-        if output is None or output <= tokens:
-            return False
-        usage["outputTokens"] = tokens
-        if (total := number(usage.get("totalTokens"))) is not None:
-            usage["totalTokens"] = total - (output - tokens)
-        return True
+        return limit_usage(obj(doc.get("usage")), "outputTokens", "totalTokens", tokens)
 
 
 def _is_call(block: Doc) -> bool:

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 from flakestorm.core.call import Call
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Kind, Sites
+from flakestorm.wire.base import Wire
+from flakestorm.wire.growing import LONG, Sketches
 from flakestorm.wire.mcp.protocol import identify
 from flakestorm.wire.protocols import candidates
 
@@ -39,10 +41,19 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
         sites: the run's counter; held under a lock, because an agent's threads share it.
     """
     named = tuple((name, url_matches(glob)) for name, glob in tools)
-    lock = threading.Lock()
+    lock, sketches = threading.Lock(), Sketches()
 
     def stage(call: Call) -> Call:
-        kind, name, wire = _identify(call, named)
+        asked, repeats, kind = call, None, call.kind
+        if kind != "http":
+            name, wire = call.name or UNNAMED, call.wire
+        else:
+            wires = candidates(call)
+            if wires and len(call.body) >= LONG:
+                with lock:
+                    sketch, repeats = sketches.of(call.lane, call.url, call.body)
+                asked = Call(call.method, call.url, call.headers, sketch)
+            kind, name, wire = _identify(call, asked, wires, named)
         with lock:
             site = sites.next(kind, name)
         return Call(
@@ -57,16 +68,18 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
             call.lane,
             site,
             call.patience_s,
+            repeats,
         )
 
     return stage
 
 
-def _identify(call: Call, named: Sequence[tuple[str, Callable[[str], bool]]]) -> tuple[Kind, str, str]:
-    if call.kind != "http":
-        return call.kind, call.name or UNNAMED, call.wire
-    for wire in candidates(call):
-        if (model := wire.model_of(call)) is not None:
+def _identify(
+    call: Call, asked: Call, wires: Sequence[Wire], named: Sequence[tuple[str, Callable[[str], bool]]]
+) -> tuple[Kind, str, str]:
+    """What a call is; `asked` says which members its body has."""
+    for wire in wires:
+        if (model := wire.model_of(asked)) is not None:
             return "llm", model or UNNAMED, wire.name
     if (spoken := identify(call)) is not None:
         return "mcp", *spoken

@@ -8,13 +8,27 @@ without a check at every step and never raise.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import orjson
 
-__all__ = ["Doc", "dump", "items", "number", "obj", "objects", "offered", "outline", "parse", "parse_prefix", "string"]
+__all__ = [
+    "Doc",
+    "Sketch",
+    "dump",
+    "items",
+    "number",
+    "obj",
+    "objects",
+    "offered",
+    "outline",
+    "outlined",
+    "parse",
+    "parse_prefix",
+    "string",
+]
 
 Doc = dict[str, Any]
 """A JSON object."""
@@ -34,12 +48,36 @@ def parse(data: bytes) -> Doc | None:
 def outline(data: bytes) -> Doc | None:
     """As `parse`, for those who ask only which members there are and of what kind: in a long document the lists and
     objects are not read, and whatever one of them holds, `...` stands for it."""
+    if type(data) is Sketch:
+        return data.outline
     if len(data) < _LONG:
         return parse(data)
     try:
-        return {name: _unread(memoryview(raw)) for name, raw in _members().decode(data).items()}
+        return outlined(_members().decode(data))
     except (ValueError, RecursionError):
         return None
+
+
+class Sketch(bytes):
+    """Stands for the bytes of a document of which the outline is known, where nothing but that is asked for."""
+
+    outline: Doc
+
+    @classmethod
+    def of(cls, outline: Doc) -> Sketch:
+        """One with this outline, as `outline` gives it."""
+        sketch = cls()
+        sketch.outline = outline
+        return sketch
+
+
+def outlined(members: Mapping[str, Any]) -> Doc:
+    """The outline of a document with these members, each a `msgspec.Raw`.
+
+    Raises:
+        ValueError: one of them is no JSON.
+    """
+    return {name: _unread(memoryview(raw)) for name, raw in members.items()}
 
 
 @cache

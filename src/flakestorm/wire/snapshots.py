@@ -23,11 +23,11 @@ from typing import Literal, Protocol
 from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change, spread
 from flakestorm.wire.frames import Frame
-from flakestorm.wire.shape import Doc, dump, parse, parse_prefix, string
+from flakestorm.wire.shape import Doc, dump, number, parse, parse_prefix, string
 from flakestorm.wire.sse import Event
 from flakestorm.wire.tokens import TokenMeter
 
-__all__ = ["Answer", "Answers", "Part", "SnapshotRewriter", "rewrite_whole"]
+__all__ = ["Answer", "Answers", "Part", "SnapshotRewriter", "limit_usage", "rewrite_whole"]
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +110,22 @@ class Answers(Protocol):
     def limit(self, doc: Doc, tokens: int) -> bool:
         """Let a document count at most this many output tokens, reasoning aside; tells whether that changed it."""
         ...
+
+
+def limit_usage(usage: Doc, output: str, total: str, tokens: int) -> bool:
+    """Let a count of tokens say at most this many, and the sum it is in as much less; tells whether that changed it.
+
+    Args:
+        usage: holds both.
+        output, total: their keys.
+    """
+    said = number(usage.get(output))
+    if said is None or said <= tokens:
+        return False
+    usage[output] = tokens
+    if (whole := number(usage.get(total))) is not None:
+        usage[total] = whole - (said - tokens)
+    return True
 
 
 def rewrite_whole(body: bytes, edit: Edit, change: Change, answers: Answers) -> bytes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["TokenMeter", "count_tokens", "cut_tokens"]
+__all__ = ["Limit", "TokenMeter", "count_tokens", "cut_tokens"]
 
 _TOKEN = re.compile(r"\s?\w{1,4}|\s?[^\w\s]|\s+", re.ASCII)
 
@@ -54,6 +54,30 @@ class TokenMeter:
     def part(self) -> None:
         """What comes next is another part of the answer and begins a token of its own."""
         self._open = ""
+
+
+class Limit:
+    """Counts the answer up to its limit.
+
+    Args:
+        tokens: how many it may have; None for no limit.
+
+    `cut` is whether anything of it may not be said.
+    """
+
+    def __init__(self, tokens: int | None) -> None:
+        self.meter, self.cut = TokenMeter(tokens), False
+
+    def begin(self) -> bool:
+        """Whether another part of the answer may begin."""
+        self.cut = self.cut or self.meter.full
+        return not self.cut
+
+    def take(self, text: str) -> str:
+        """As much of the text as may be said."""
+        taken = self.meter.take(text)
+        self.cut = self.cut or len(taken) < len(text)
+        return taken
 
 
 def count_tokens(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents_support import HOLD, FakeBoundary, FakeLine, config, lifelines
+from agents_support import HOLD, FakeBoundary, FakeLine, config, error, lifelines
 from flakestorm.agents import command
 from flakestorm.agents.command import CommandAgent
 from flakestorm.core.answer import AgentError, Answer
@@ -33,12 +33,6 @@ async def ask(folder: Path, start: str | list[str], prompt: str = "hello", **age
 
 def python(code: str, *more: str) -> list[str]:
     return [sys.executable, "-c", code, *more]
-
-
-def error(answer: Answer) -> AgentError:
-    assert answer.error is not None, answer
-    assert answer.output == ""
-    return answer.error
 
 
 COPY = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"

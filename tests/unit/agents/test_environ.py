@@ -16,7 +16,8 @@ def test_variables_are_there_for_a_while(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_programs_inherit_all_but_what_is_for_flakestorm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLAKESTORM_SIGNING_KEY", "secret")
+    monkeypatch.setenv("FLAKESTORM_TRUST_KEY", "secret")
     monkeypatch.setenv("ANYTHING_ELSE", "x")
     found = inherited()
-    assert "FLAKESTORM_SIGNING_KEY" not in found
+    assert not {"FLAKESTORM_SIGNING_KEY", "FLAKESTORM_TRUST_KEY"} & set(found)
     assert found["ANYTHING_ELSE"] == "x"

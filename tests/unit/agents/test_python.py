@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents_support import FakeBoundary, FakeLine, config, current_line
+from agents_support import FakeBoundary, FakeLine, config, current_line, error
 from flakestorm.agents.python import PythonAgent
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.errors import AgentUnreachable, ConfigError
@@ -25,12 +25,6 @@ async def ask(folder: Path, code: str, prompt: str = "hello", *, at: str = "my_a
         return await made.ask(prompt, FakeLine("r-7"))
     finally:
         await made.close()
-
-
-def error(answer: Answer) -> AgentError:
-    assert answer.error is not None, answer
-    assert answer.output == ""
-    return answer.error
 
 
 @pytest.mark.parametrize(

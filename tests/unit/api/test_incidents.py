@@ -53,6 +53,19 @@ def test_each_session_is_a_scenario_with_its_own_input_and_rules(config: Config)
     assert contract_name(config) == "promises"
 
 
+def test_a_contract_beside_a_session_runs_functions_in_the_project_s_own_folder_only(
+    config: Config, tmp_path: Path
+) -> None:
+    (tmp_path / "project").mkdir()
+    for folder in (tmp_path, tmp_path / "project"):
+        (folder / "checked.yaml").write_text("name: c\ninvariants: [{id: one, type: check, function: 'm:f'}]\n")
+    own = config.at(tmp_path / "project")
+    plan_of(own, [incident(tmp_path / "project", contract="checked.yaml")])
+    for name in ("checked.yaml", "project/../checked.yaml"):
+        with pytest.raises(ConfigError, match=r"checked\.yaml: invariants: one would have 'm:f' run"):
+            plan_of(own, [incident(tmp_path, contract=name)])
+
+
 def test_top_level_rules_and_a_contract_in_a_file(config: Config, tmp_path: Path) -> None:
     (tmp_path / "strict.yaml").write_text("name: strict\ninvariants: [{id: one, type: completes}]\n")
     several = [incident(tmp_path, contract="top-level"), incident(tmp_path, id="j", contract="strict.yaml")]

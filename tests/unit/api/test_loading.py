@@ -1,10 +1,16 @@
 import resource
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from engine_support import run_of
 from flakestorm import api
+from flakestorm.api import loading
+from flakestorm.config.model import Invariant
+from flakestorm.engine.load import load_plan
 from flakestorm.errors import ConfigError, Misuse
 
 CONFIG = """
@@ -101,3 +107,45 @@ def test_there_is_room_for_every_user_or_it_is_said(project, monkeypatch) -> Non
     with pytest.raises(Misuse, match="100 users need 500 open files, and this system allows 400"):
         made.under_load(users=[1, 100], runs=1)
     assert made.under_load(api.Options(dry_run=True), users=[1, 100], runs=1).planned == 101
+
+
+def test_new_users_come_whether_or_not_others_have_been_answered(project) -> None:
+    made = project("invariants: [{type: completes}]")
+    Path("crowded.py").write_text(AGENT.replace("len(crowd) > 6", "True"))  # nobody is answered before six have come
+    report = made.under_load(rates=[200], runs=6)
+    (level,) = report.load.levels
+    assert (report.exit_code, level.rate, level.answered) == (0, 200, 6)
+    assert report.runs[0].reproduce == f"flakestorm load -c flakestorm.yaml --rates 200 --seed {report.seed}"
+
+
+def test_what_the_config_says_of_rates_is_taken_unless_users_are_asked_for(project) -> None:
+    project("invariants: [{type: completes}]")
+    Path("flakestorm.yaml").write_text(Path("flakestorm.yaml").read_text().replace("runs: 6", "runs: 6, rates: [300]"))
+    Path("crowded.py").write_text("def reset(): ...\ndef answer(text):\n    return text\n")
+    made = api.load()
+    assert [level.rate for level in made.under_load().load.levels] == [300]
+    assert [level.rate for level in made.under_load(users=[2]).load.levels] == [None]
+    with pytest.raises(Misuse, match="and not both"):
+        made.under_load(users=[2], rates=[3])
+    with pytest.raises(Misuse, match="the rates must rise"):
+        made.under_load(rates=[3, 2])
+
+
+async def test_whoever_has_no_room_to_ask_waits_all_the_same(monkeypatch) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr(loading, "time", SimpleNamespace(monotonic=lambda: now_s[0], process_time=lambda: 0.0))
+    plan = load_plan(users=[], rates=[10], runs=2, invariants=[Invariant(type="completes")], prompts=["a"])
+    first, second = plan.trials
+    crowd = loading._Crowd(plan, apart=True)
+    assert crowd.holds(first) == 0
+    await crowd.begins(first)
+    assert crowd.holds(second) == pytest.approx(0.1)
+    now_s[0] = 100.35  # a quarter of a second after the second one has come
+    assert crowd.holds(second) < 0
+    await crowd.begins(second)
+    for trial, late_ms in ((first, 0), (second, 250)):
+        found = run_of(trial)
+        seen = crowd.viewed(trial, replace(found.view, latency_ms=50.0))
+        ended = crowd.ended(replace(found, run=replace(found.run, latency_ms=50.0)))
+        assert (seen.latency_ms, ended.run.latency_ms) == pytest.approx((50 + late_ms,) * 2)
+    assert crowd.paces["10 users a second"].took_ms == pytest.approx(100 + 300)

@@ -9,13 +9,6 @@ from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
 from upstream import Upstream, document
 
 
-@pytest.fixture
-def up():
-    with Upstream() as upstream:
-        upstream.reply("/search", document({"flights": 3}))
-        yield upstream
-
-
 def agent(up: Upstream):
     def answer(text: str = "Oslo") -> str:
         return f"{text}: {httpx.post(f'{up.url}/search', json={'to': text}).json()['flights']}"

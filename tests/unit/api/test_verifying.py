@@ -7,19 +7,12 @@ import flakestorm
 from flakestorm.api.recording import record_command
 from flakestorm.api.verifying import verify
 from flakestorm.errors import Misuse, TapeDamaged
-from upstream import Upstream, document
+from upstream import Upstream
 
 SCRIPT = (
     "import sys, urllib.request as u; "
     "print(u.urlopen(u.Request(sys.argv[1], sys.argv[2].encode(), {'content-type': 'text/plain'})).read().decode())"
 )
-
-
-@pytest.fixture
-def up():
-    with Upstream() as upstream:
-        upstream.reply("/search", document({"flights": 3}))
-        yield upstream
 
 
 def argv(up: Upstream, text: str = "Oslo") -> list[str]:

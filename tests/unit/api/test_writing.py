@@ -25,12 +25,6 @@ REPLIES: dict[str, Any] = {
 PATH = REPLIES["openai"][1]
 
 
-@pytest.fixture
-def up():
-    with Upstream() as upstream:
-        yield upstream
-
-
 async def no_wait(_: float) -> None:
     pass
 

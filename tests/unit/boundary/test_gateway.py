@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
 
 import httpx
 import pytest
@@ -19,35 +17,6 @@ from gateway_support import Held, Watch, held
 from upstream import HANG_UP, Canned, Gate, Request, Upstream, document, redirect, text
 
 
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
-
-
-@pytest.fixture
-async def gate(up: Upstream) -> AsyncIterator[Held]:
-    async with held(OPENAI_BASE_URL=up.url) as it:
-        yield it
-
-
-@asynccontextmanager
-async def connection(gate: Held) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", gate.gateway.port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with suppress(ConnectionError):  # the gateway may have reset it
-            await writer.wait_closed()
-
-
-def base(gate: Held, rest: str) -> str:
-    """The path of the provider's base URL, and what follows it."""
-    return f"{gate.url.partition(gate.authority)[2]}/p/openai{rest}"
-
-
 def lines(method: str, target: str, *headers: str, body: bytes = b"", version: str = "1.1") -> bytes:
     """A request as curl would write it; the connection is to be closed after the reply."""
     length = [f"Content-Length: {len(body)}"] if body else []
@@ -56,7 +25,7 @@ def lines(method: str, target: str, *headers: str, body: bytes = b"", version: s
 
 async def talk(gate: Held, request: bytes) -> tuple[str, bytes]:
     """Send it on a connection of its own and read to the end: the head, and what follows it."""
-    async with connection(gate) as (reader, writer):
+    async with gate.connection() as (reader, writer):
         writer.write(request)
         data = await reader.read()
     head, _, body = data.partition(b"\r\n\r\n")
@@ -64,7 +33,7 @@ async def talk(gate: Held, request: bytes) -> tuple[str, bytes]:
 
 
 async def ask(gate: Held, method: str, rest: str, *headers: str, body: bytes = b"") -> tuple[str, bytes]:
-    return await talk(gate, lines(method, base(gate, rest), "Connection: close", *headers, body=body))
+    return await talk(gate, lines(method, gate.path(rest), "Connection: close", *headers, body=body))
 
 
 async def test_a_request_crosses_and_its_reply_comes_back_as_it_is(gate: Held, up: Upstream) -> None:
@@ -115,7 +84,7 @@ async def test_an_unknown_token_is_forbidden(gate: Held, up: Upstream) -> None:
 
 
 async def test_an_unknown_provider_is_named(gate: Held) -> None:
-    path = base(gate, "/ok").replace("/p/openai", "/p/nobody")
+    path = gate.path("/ok").replace("/p/openai", "/p/nobody")
     head, body = await talk(gate, lines("GET", path, "Connection: close"))
     assert "404" in head.split("\r\n")[0]
     assert "'nobody'" in json.loads(body)["error"]["message"]
@@ -143,9 +112,9 @@ async def test_fifty_parallel_requests_do_not_mix(up: Upstream) -> None:
 
 
 async def test_calls_on_one_connection_share_a_lane(gate: Held) -> None:
-    async with connection(gate) as (reader, writer):
+    async with gate.connection() as (reader, writer):
         for _ in range(2):
-            writer.write(lines("GET", base(gate, "/ok")))
+            writer.write(lines("GET", gate.path("/ok")))
             await reader.readuntil(b"fine")
     await ask(gate, "GET", "/ok")
     assert [seen.call.lane for seen in gate.watch.seen] == ["1", "1", "2"]
@@ -154,8 +123,8 @@ async def test_calls_on_one_connection_share_a_lane(gate: Held) -> None:
 async def test_a_client_that_leaves_mid_stream_ends_the_call(gate: Held, up: Upstream) -> None:
     shut = Gate()
     up.reply("/long", Canned((b"first", shut, b"second"), chunked=True))
-    async with connection(gate) as (reader, writer):
-        writer.write(lines("GET", base(gate, "/long")))
+    async with gate.connection() as (reader, writer):
+        writer.write(lines("GET", gate.path("/long")))
         await reader.readuntil(b"first")
     assert await gate.watch.seen[0].over() == "client left"
     assert gate.watch.seen[0].body == b"first"
@@ -180,8 +149,8 @@ async def test_a_client_that_leaves_ends_a_sleep(up: Upstream) -> None:
         return (yield call)  # type: ignore[return-value]
 
     async with held(arrival, slow, OPENAI_BASE_URL=up.url) as gate:
-        async with connection(gate) as (_, writer):
-            writer.write(lines("GET", base(gate, "/ok")))
+        async with gate.connection() as (_, writer):
+            writer.write(lines("GET", gate.path("/ok")))
             await asyncio.wait_for(arrived.wait(), 20)
         await asyncio.wait_for(ended.wait(), 20)
     assert up.count() == 0
@@ -190,7 +159,7 @@ async def test_a_client_that_leaves_ends_a_sleep(up: Upstream) -> None:
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_a_break_in_the_upstreams_reply_cuts_the_clients(gate: Held, up: Upstream, chunked: bool) -> None:
     up.reply("/half", Canned((b"first", HANG_UP, b"never"), chunked=chunked))
-    head, body = await talk(gate, lines("GET", base(gate, "/half")))
+    head, body = await talk(gate, lines("GET", gate.path("/half")))
     assert "200" in head.split("\r\n")[0]
     assert body == (b"5\r\nfirst\r\n" if chunked else b"first")
     assert await gate.watch.seen[0].over() == "broken"
@@ -211,7 +180,7 @@ async def test_a_cut_by_a_stage_delivers_what_came_before(up: Upstream) -> None:
     shut = Gate()
     up.reply("/two", Canned((b"first", shut, b"second"), chunked=True))
     async with held(cut, OPENAI_BASE_URL=up.url) as gate:
-        _, body = await talk(gate, lines("GET", base(gate, "/two")))
+        _, body = await talk(gate, lines("GET", gate.path("/two")))
     shut.open()
     assert body == b"5\r\nfirst\r\n"
 
@@ -265,8 +234,8 @@ async def test_a_client_that_leaves_in_the_middle_of_a_reply_that_is_here(up: Up
         yield
 
     async with held(large, OPENAI_BASE_URL=up.url) as gate:
-        async with connection(gate) as (reader, writer):
-            writer.write(lines("GET", base(gate, "/ok")))
+        async with gate.connection() as (reader, writer):
+            writer.write(lines("GET", gate.path("/ok")))
             await reader.readuntil(b"xxx")
         await asyncio.wait_for(note.over.wait(), 20)
     assert isinstance(note.seen[-1], GeneratorExit)
@@ -275,8 +244,8 @@ async def test_a_client_that_leaves_in_the_middle_of_a_reply_that_is_here(up: Up
 async def test_a_stream_is_delivered_as_it_arrives(gate: Held, up: Upstream) -> None:
     head, middle = Gate(), Gate()
     up.reply("/events", Canned((head, b"one", middle, b"two"), 200, (("Content-Type", "text/event-stream"),), True))
-    async with connection(gate) as (reader, writer):
-        writer.write(lines("GET", base(gate, "/events"), "Connection: close"))
+    async with gate.connection() as (reader, writer):
+        writer.write(lines("GET", gate.path("/events"), "Connection: close"))
         await reader.readuntil(b"\r\n\r\n")
         head.open()
         await reader.readuntil(b"one\r\n")
@@ -286,9 +255,9 @@ async def test_a_stream_is_delivered_as_it_arrives(gate: Held, up: Upstream) -> 
 
 async def test_an_upload_streams_too(gate: Held, up: Upstream) -> None:
     up.reply("/up", lambda request: text(request.body))
-    async with connection(gate) as (reader, writer):
+    async with gate.connection() as (reader, writer):
         writer.write(
-            lines("POST", base(gate, "/up"), "Transfer-Encoding: chunked", "Connection: close") + b"3\r\none\r\n"
+            lines("POST", gate.path("/up"), "Transfer-Encoding: chunked", "Connection: close") + b"3\r\none\r\n"
         )
         await gate.watch.until(1)  # the call crosses while its body is still being produced
         assert gate.watch.seen[0].call.upload is not None
@@ -301,7 +270,7 @@ async def test_an_upload_streams_too(gate: Held, up: Upstream) -> None:
 async def test_chunked_json_is_read_whole(gate: Held, up: Upstream) -> None:
     up.reply("/up", lambda request: text(request.body))
     request = lines(
-        "POST", base(gate, "/up"), "Content-Type: application/json", "Transfer-Encoding: chunked", "Connection: close"
+        "POST", gate.path("/up"), "Content-Type: application/json", "Transfer-Encoding: chunked", "Connection: close"
     )
     _, body = await talk(gate, request + b'2\r\n{"\r\n4\r\na":1\r\n1\r\n}\r\n0\r\n\r\n')
     assert body == b'{"a":1}'
@@ -316,15 +285,15 @@ CHUNKED = "Transfer-Encoding: chunked"
 async def test_too_large_a_body_is_413(gate: Held, up: Upstream, framing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "MAX_BODY_BYTES", 16)
     body = b"x" * 17 if "Length" in framing else b"11\r\n" + b"x" * 17 + b"\r\n0\r\n\r\n"
-    head, _ = await talk(gate, lines("POST", base(gate, "/ok"), framing, "Connection: close") + body)
+    head, _ = await talk(gate, lines("POST", gate.path("/ok"), framing, "Connection: close") + body)
     assert "413" in head.split("\r\n")[0]
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 3", "Transfer-Encoding: chunked"])
 async def test_expect_continue(gate: Held, up: Upstream, framing: str) -> None:
     up.reply("/up", lambda request: text(request.body))
-    async with connection(gate) as (reader, writer):
-        writer.write(lines("POST", base(gate, "/up"), "Expect: 100-continue", framing, "Connection: close"))
+    async with gate.connection() as (reader, writer):
+        writer.write(lines("POST", gate.path("/up"), "Expect: 100-continue", framing, "Connection: close"))
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"abc" if "Length" in framing else b"3\r\nabc\r\n0\r\n\r\n")
         assert (await reader.read()).endswith(b"abc")
@@ -334,21 +303,21 @@ async def test_expect_continue(gate: Held, up: Upstream, framing: str) -> None:
 async def test_head_204_and_304_have_no_body(gate: Held, up: Upstream) -> None:
     up.reply("/204", Canned((), 204))
     up.reply("/304", Canned((), 304, (("ETag", '"a"'),)))
-    async with connection(gate) as (reader, writer):  # one connection: a stray byte would garble the next reply
+    async with gate.connection() as (reader, writer):  # one connection: a stray byte would garble the next reply
         for method, path, status in (("HEAD", "/ok", 200), ("GET", "/204", 204), ("GET", "/304", 304)):
-            writer.write(lines(method, base(gate, path)))
+            writer.write(lines(method, gate.path(path)))
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             assert head.startswith(f"HTTP/1.1 {status} ")
             assert ("Content-Length: 4" in head) == (method == "HEAD")
             assert "chunked" not in head
-        writer.write(lines("GET", base(gate, "/ok"), "Connection: close"))
+        writer.write(lines("GET", gate.path("/ok"), "Connection: close"))
         assert (await reader.read()).endswith(b"\r\n\r\nfine")
     assert [await seen.over() for seen in gate.watch.seen] == ["eof"] * 4
 
 
 async def test_an_http_1_0_client_gets_a_reply_it_can_read(gate: Held, up: Upstream) -> None:
     up.reply("/chunks", Canned((b"a", b"b"), chunked=True))
-    head, body = await talk(gate, lines("GET", base(gate, "/chunks"), version="1.0"))
+    head, body = await talk(gate, lines("GET", gate.path("/chunks"), version="1.0"))
     assert ("chunked" in head, body) == (False, b"ab")
 
 
@@ -484,7 +453,7 @@ async def test_a_reply_that_a_stage_put_aside_is_let_go(up: Upstream) -> None:
 async def test_a_redirect_within_the_upstream_stays_on_the_gateway(gate: Held, up: Upstream, form: str) -> None:
     up.reply("/moved", redirect(form.format(url=up.url)))
     head, _ = await ask(gate, "GET", "/moved")
-    assert f"Location: {base(gate, '/elsewhere?a=1')}" in head
+    assert f"Location: {gate.path('/elsewhere?a=1')}" in head
     assert gate.watch.seen[0].reply is not None
     assert header(gate.watch.seen[0].reply.headers, "location") == form.format(url=up.url)
 
@@ -534,8 +503,8 @@ async def test_a_taken_port_is_said() -> None:
 async def test_close_breaks_what_is_open(up: Upstream) -> None:
     shut = Gate()
     up.reply("/long", Canned((b"first", shut), chunked=True))
-    async with held(OPENAI_BASE_URL=up.url) as gate, connection(gate) as (reader, writer):
-        writer.write(lines("GET", base(gate, "/long")))
+    async with held(OPENAI_BASE_URL=up.url) as gate, gate.connection() as (reader, writer):
+        writer.write(lines("GET", gate.path("/long")))
         await reader.readuntil(b"first")
         await gate.gateway.close()
         assert b"0\r\n\r\n" not in await reader.read()

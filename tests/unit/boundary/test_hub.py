@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,14 +15,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.pipeline import Flow, chain
 from flakestorm.engine.ports import Boundary
 from gateway_support import Watch
-from upstream import Upstream, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
+from upstream import Upstream
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ import pytest
 from aiohttp import web
 
 from flakestorm.boundary import upload
+from flakestorm.boundary.asked import Asked
+from flakestorm.boundary.delivery import deliver
 from flakestorm.boundary.door import Doors
 from flakestorm.boundary.incoming import call_of, patience_of, peer_of
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.patience import Patience
 from flakestorm.boundary.route import Lost
-from flakestorm.core.call import Call
+from flakestorm.core.call import Call, Reply
 from flakestorm.core.clock import Clock
 
 CLOCK = Clock(time.monotonic)
@@ -26,13 +28,13 @@ async def calls(*requests: bytes) -> list[tuple[Call, Patience, object] | Lost]:
     found: list[tuple[Call, Patience, object] | Lost] = []
     passage = Passage("token")
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(request: Asked) -> web.StreamResponse:
         patience = patience_of(request, CLOCK)
         try:
             found.append((await call_of(request, URL, passage, patience, "base"), patience, peer_of(request)))
         except Lost as lost:
             found.append(lost)
-        return web.Response()
+        return await deliver(request, Reply(200, (("Content-Length", "0"),)))
 
     runner = web.ServerRunner(Doors(handler, access_log=None, lingering_time=0))
     await runner.setup()

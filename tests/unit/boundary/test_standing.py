@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -17,14 +16,7 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.reader import Tape
 from gateway_support import Watch
 from tls_support import Private
-from upstream import Upstream, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/ok", text("fine"))
-        yield upstream
+from upstream import Upstream
 
 
 def made(tmp_path: Path, up: Upstream, **more: object) -> Standing:

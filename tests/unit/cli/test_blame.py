@@ -4,15 +4,7 @@ import pytest
 
 from unit_cli import run
 
-CONFIG = (
-    'version: "2.0"\nagent: {endpoint: "http://127.0.0.1:9"}\ngolden_prompts: [hi]\ninvariants: [{type: completes}]\n'
-)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("flakestorm.yaml").write_text(CONFIG)
+pytestmark = pytest.mark.usefixtures("nobody")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from flakestorm import api
 from flakestorm.cli.ci import JUDGES, configured
+from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.whole import PHASES
 from unit_cli import run
 
@@ -61,6 +62,14 @@ def test_every_phase_runs_and_the_whole_is_one_report(project, tmp_path, capsys)
     assert [s["name"] for s in document["scenarios"]] == ["chaos", "chaos (contract)"]
     assert all((tmp_path / "out" / one["tape"]).is_file() for one in document["runs"])
     assert {cell["run"] for cell in document["cells"]} == {one["id"] for one in document["runs"]}
+
+
+def test_its_phases_use_up_one_rate(project, monkeypatch) -> None:
+    monkeypatch.setattr("flakestorm.api.carrying.Pacing", None)  # a phase makes none of its own
+    started: list[str] = []
+    monkeypatch.setattr(Pacing, "started", lambda _, run: started.append(run))
+    assert run("ci", "-q") == 0
+    assert len(started) >= 2
 
 
 def test_a_critical_failure_fails_it_and_another_is_for_the_score(project, capsys) -> None:

@@ -8,24 +8,6 @@ from flakestorm.cli.options import Globals
 from flakestorm.errors import Misuse
 from unit_cli import run
 
-CONFIG = """
-version: "2.0"
-agent: {type: python, endpoint: "echo_agent:answer"}
-golden_prompts: [hello, bye]
-contract:
-  name: echo
-  invariants: [{id: echoes, type: contains, value: "you said"}]
-  chaos_matrix: [{name: calm}]
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "echo_agent.py").write_text("def answer(text):\n    return f'you said {text}'\n")
-    (tmp_path / "flakestorm.yaml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 def test_the_form_is_the_one_asked_for_else_the_files() -> None:
     assert form_of(Globals()) == "json"

@@ -5,26 +5,9 @@ import sys
 import pytest
 
 from flakestorm.wire.protocols import PROTOCOLS
-from unit_cli import run
+from unit_cli import ECHO, run
 
-CONFIG = """
-version: "2.0"
-agent: {type: python, endpoint: "echo_agent:answer"}
-golden_prompts: [hello, bye]
-contract:
-  name: echo
-  invariants: [{id: echoes, type: contains, value: "you said"}]
-  chaos_matrix: [{name: calm}]
-output: {format: json}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "echo_agent.py").write_text("def answer(text):\n    return f'you said {text}'\n")
-    (tmp_path / "flakestorm.yaml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+CONFIG = f"{ECHO}output: {{format: json}}\n"
 
 
 def test_validate_says_how_many_runs_there_would_be(folder, capsys) -> None:

@@ -12,13 +12,7 @@ invariants: [{id: echoes, type: contains, value: "you said"}, {id: probe, type: 
 output: {format: json}
 """
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "echo_agent.py").write_text("def answer(text):\n    return f'you said {text}'\n")
-    (tmp_path / "flakestorm.yaml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize(

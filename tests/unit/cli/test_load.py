@@ -33,6 +33,12 @@ def test_levels_come_from_the_config_or_the_command_line() -> None:
     [
         (["--users", "many"], "not a list of numbers"),
         (["--users", "10,1"], "must rise"),
+        (["--users", "1.5"], "not a list of numbers"),
+        (["--rates", "few"], "not a list of numbers"),
+        (["--rates", "nan"], "load"),
+        (["--rates", "0"], "load"),
+        (["--rates", "5,1"], "must rise"),
+        (["--rates", "5", "--users", "1"], "and not both"),
         (["--users", "0,1"], "load"),
         (["--users", "501"], "load"),
         (["--concurrency", "3"], "the levels (--users) say"),

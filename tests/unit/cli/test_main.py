@@ -1,6 +1,8 @@
 import errno
+import os
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -119,3 +121,127 @@ cli.main()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (130, "saidwhat is done at the end was done\n")
     assert done.stderr == ""
+
+
+ENDING = """
+import atexit, sys
+from pathlib import Path
+from flakestorm.cli import main as cli
+from flakestorm.core.loading import load_object
+
+class Fake:
+    @staticmethod
+    def main(**_):
+        atexit.register(print, "what is done at the end was done")
+        print("said", end="")
+        {body}
+        return 1
+
+kept = open("kept.txt", "w")
+kept.write("closed by the interpreter")
+cli.cli = Fake
+{before}
+cli.main()
+"""
+THEIRS = "load_object('theirs:log', folder=Path('.'), key='agent.endpoint').write('not written yet')"
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "taken_apart"),
+    [
+        ("", "", False),
+        ("sys.path.insert(0, '.')", THEIRS, True),
+        ("import importlib.metadata", "", True),
+    ],
+)
+def test_the_interpreter_is_taken_apart_only_where_somebody_may_need_it(tmp_path, before, body, taken_apart) -> None:
+    """An agent's module may hold a file that is written when it is closed."""
+    import subprocess
+    import sys
+
+    (tmp_path / "theirs.py").write_text("log = open('log.txt', 'w')\n")
+    script = ENDING.format(before=before, body=body or "pass")
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "said" in done.stdout
+    assert "what is done at the end was done" in done.stdout
+    assert (tmp_path / "kept.txt").read_text() == ("closed by the interpreter" if taken_apart else "")
+    if body == THEIRS:
+        assert (tmp_path / "log.txt").read_text() == "not written yet"
+
+
+@pytest.mark.parametrize(
+    ("under", "may"),
+    [
+        ("pass", True),
+        ("sys.setprofile(lambda *_: None)", False),
+        ("sys.settrace(lambda *_: None)", False),
+        ("threading.Thread(target=threading.Event().wait, daemon=True).start()", True),
+        ("threading.Thread(target=end.wait).start()", False),
+    ],
+)
+def test_it_is_taken_apart_for_profilers_and_for_threads_that_are_waited_for(under: str, may: bool) -> None:
+    import subprocess
+    import sys
+
+    script = (
+        "import sys, threading\nfrom flakestorm.cli import main as cli\n"
+        f"end = threading.Event()\n{under}\nprint(cli._may_leave())\nend.set()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{may}\n"
+
+
+def test_what_cannot_be_written_is_still_said() -> None:
+    import subprocess
+    import sys
+
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this system")
+    script = (
+        "import sys, io\nfrom flakestorm.cli import main as cli\n"
+        "class Fake:\n    @staticmethod\n    def main(**_):\n        print('said')\n        return 0\n"
+        "cli.cli = Fake\ncli.main()"
+    )
+    with full.open("w") as out:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+    assert done.returncode == 120
+    assert b"No space left" in done.stderr
+
+
+def test_the_collector_is_as_it_was_for_those_who_call_it() -> None:
+    import subprocess
+    import sys
+
+    script = """
+import gc, sys
+before = gc.get_threshold()
+from flakestorm.cli import main as cli
+during = []
+
+class Fake:
+    @staticmethod
+    def main(**_):
+        during.append(gc.get_threshold())
+        return 0
+
+cli.cli = Fake
+try:
+    cli.main(["profiles"])
+except SystemExit:
+    pass
+assert gc.get_threshold() == before
+assert during == [cli.GC_THRESHOLDS] and during[0] != before
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

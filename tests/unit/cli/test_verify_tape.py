@@ -17,6 +17,7 @@ def test_options_may_follow_the_tape_and_a_command_follows_two_dashes() -> None:
         Path("a.tape"),
         ("x", "-q"),
     )
+    assert _split(("a.tape", "--trust-tape", "x"))[0] == {"--trust-tape": "1"}
     assert _split(("a.tape", "x", "y"))[2] == ("x", "y")
     with pytest.raises(click.UsageError, match="--wrong"):
         _split(("a.tape", "--wrong"))

@@ -402,3 +402,34 @@ def test_an_attack_on_http_that_was_turned_away_had_its_proper_answer(
 ) -> None:
     run = said("", error=AgentError("http", "HTTP 413 Too Large: no"), refused=True, input_kind="attack", visible=["*"])
     assert outcome(inv(type_, **settings), run) == expected
+
+
+LIMITED = "the world, and no fault, refused llm/gpt#1 for the rate (429)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "output", "starved", "expected"),
+    [
+        (inv("contains", value="sorry"), "busy", True, "inconclusive"),
+        (inv("contains", value="sorry"), "sorry", True, "inconclusive"),  # or only those that pass would count
+        (inv("contains", value="busy", negate=True), "busy", True, "fail"),  # it did what it must not
+        (inv("contains", value="busy", negate=True), "sorry", True, "inconclusive"),
+        (inv("contains", value="sorry"), "busy", False, "fail"),  # it got through: as any other run
+        (inv("contains", value="sorry"), "sorry", False, "pass"),
+        (inv("latency", max_ms=10), "sorry", False, "inconclusive"),  # it waited for the world
+        (inv("latency", max_ms=1000), "sorry", False, "pass"),
+    ],
+)
+def test_a_run_that_the_world_refused_for_its_rate(spec, output: str, starved: bool, expected: str) -> None:
+    run = said(output, latency_ms=100.0, limited=LIMITED, starved=starved)
+    verdict = judge(spec, run)
+    assert verdict is not None
+    assert verdict.outcome == expected
+    assert verdict.reason.startswith(LIMITED) is (expected == "inconclusive")
+    assert verdict.reason.endswith(f"; {LIMITED}") is (expected == "fail")
+
+
+def test_an_agent_that_broke_down_because_it_never_got_through() -> None:
+    run = said("", error=CRASH, limited=LIMITED, starved=True)
+    assert outcome(inv("completes"), run) == "inconclusive"
+    assert outcome(inv("completes"), replace(run, starved=False)) == "fail"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.core.call import Call, Reply, Sleep
-from flakestorm.core.pipeline import Flow, Passing, adrive, chain, drive
+from flakestorm.core.pipeline import Answered, Flow, Passing, adrive, chain, drive
 from flakestorm.errors import CallFailed, StageError
 
 CALL = Call("POST", "http://world/")
@@ -269,6 +269,39 @@ def test_one_that_passes_is_told_when_nobody_waits_any_longer() -> None:
     assert log == [("CancelledError", 1), ("CancelledError", 2), ("GeneratorExit", 3)]
 
 
+def test_one_that_has_the_answer_runs_nothing_further_in() -> None:
+    log: list[object] = []
+    said = Answered(Reply(200))
+    flow = chain(lambda call: Seen(call, log, 1), lambda _: said, tag("inner", []))(CALL)
+    assert type(flow) is Answered
+    assert drive(flow, fails, no_sleep).status == 201
+    assert chain(lambda _: said)(CALL) is said
+    assert drive(said, fails, no_sleep) is said.reply
+    assert asyncio.run(adrive(said, None, None)) is said.reply  # type: ignore[arg-type]
+
+    def within(call: Call) -> Flow:
+        return (yield from said)
+
+    outer: list[str] = []
+    assert drive(chain(tag("outer", outer), within)(CALL), fails, no_sleep).status == 200
+    with pytest.raises(KeyError):
+        said.throw(KeyError())
+    said.close()
+    assert (log, outer) == ([(200, 1)], ["outer in", "outer out"])
+
+
+def test_one_that_breaks_on_an_answer_is_a_failure_for_those_outside_it_only() -> None:
+    class Broken(Seen):
+        def answered(self, reply: Reply) -> Reply:
+            raise ValueError("broken")
+
+    log: list[object] = []
+    flow = chain(lambda call: Seen(call, log, 1), lambda call: Broken(call, log, 2), lambda _: Answered(Reply(200)))
+    with pytest.raises(ValueError, match="broken"):
+        drive(flow(CALL), fails, no_sleep)
+    assert log == [("ValueError", 1)]
+
+
 def test_one_that_gives_no_reply_outward_is_an_error() -> None:
     class Forgetful(Seen):
         def answered(self, reply: Reply) -> Reply:
@@ -276,12 +309,14 @@ def test_one_that_gives_no_reply_outward_is_an_error() -> None:
 
     with pytest.raises(StageError, match="must give a Reply"):
         drive(chain(lambda call: Forgetful(call, [], 1))(CALL), lambda _: Reply(), no_sleep)
+    with pytest.raises(StageError, match="must give a Reply"):
+        drive(chain(lambda call: Forgetful(call, [], 1), lambda _: Answered(Reply()))(CALL), fails, no_sleep)
     with pytest.raises(StageError, match="must return a Reply"):
         drive(chain(tag("outer", []), lambda call: Forgetful(call, [], 1))(CALL), lambda _: Reply(), no_sleep)
 
 
 KINDS = ["pass", "sleep", "twice", "catch", "answer", "fail"]
-STEPS = st.lists(st.sampled_from([*KINDS, "hand on", "see", "refuse"]), max_size=6)
+STEPS = st.lists(st.sampled_from([*KINDS, "hand on", "see", "refuse", "told"]), max_size=6)
 
 
 def step(kind: str, number: int, log: list[object], *, plain: bool = True):
@@ -295,7 +330,7 @@ def step(kind: str, number: int, log: list[object], *, plain: bool = True):
         log.append((kind, number, call.url))
         if kind == "sleep":
             yield Sleep(number)
-        if kind == "answer":
+        if kind in ("answer", "told"):
             return Reply(200 + number)
         if kind in ("fail", "refuse"):
             raise CallFailed("reset", str(number), injected=True)
@@ -314,8 +349,10 @@ def step(kind: str, number: int, log: list[object], *, plain: bool = True):
         log.append((reply.status, number))
         return Reply(reply.status + 1, body=reply.body) if kind == "see" else reply
 
-    def passing(call: Call) -> Passing | Call:
+    def passing(call: Call) -> Flow | Call:
         log.append((kind, number, call.url))
+        if kind == "told":
+            return Answered(Reply(200 + number))
         if kind == "refuse":
             raise CallFailed("reset", str(number), injected=True)
         return inward(call, number) if kind == "hand on" else Seen(inward(call, number), log, number)

@@ -1,4 +1,5 @@
 import itertools
+from math import inf
 
 import pytest
 
@@ -51,3 +52,12 @@ def test_what_is_not_known_is_said() -> None:
     silent = Budget(Limits(runs=5), still)
     silent.spend(run_result())
     assert silent.doubt == ""
+
+
+def test_how_much_time_is_left() -> None:
+    clock = [5.0]
+    budget, endless = (Budget(Limits(time_s=time_s), lambda: clock[0]) for time_s in (2.5, None))
+    clock[0] = 6.0
+    assert (budget.left_s, endless.left_s) == (1.5, inf)
+    clock[0] = 60.0
+    assert budget.left_s == 0

@@ -1,8 +1,10 @@
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from engine_support import FakeWorld, run_of, says, scenario
+from flakestorm.config.model import Invariant
 from flakestorm.core.answer import AgentError
 from flakestorm.engine.judged import baselines_of, judged, refused
 from flakestorm.engine.mutating import mutated_plan
@@ -18,11 +20,13 @@ def test_a_check_that_never_ends_is_inconclusive(tmp_path) -> None:
             raise TimeoutError
             yield
 
-    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a"])
+    slow = Invariant(id="slow", type="regex", pattern="(f+)+$")
+    plan = make_plan("x", scenarios=[scenario("calm")], invariants=[slow, says("found")], prompts=["a"])
     found = run_of(plan.trials[0])
-    ((_, verdict),) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
+    (_, verdict), (_, at_once) = judged(plan.trials[0], found.run, found.view, Impatient(tmp_path)).verdicts
     assert verdict.outcome == "inconclusive"
     assert "took longer" in verdict.reason
+    assert at_once.conclusive, "what is one look at the output needs no limit"
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,5 @@ def test_the_baseline_of_a_prompt_is_what_its_first_run_without_error_said() -> 
     plan = make_plan("x", scenarios=[scenario("calm")], invariants=[says("found")], prompts=["a", "b"], trials=2)
     runs = [run_of(trial, f"{trial.text} {trial.number}") for trial in plan.trials]
     assert baselines_of(runs) == {0: "a 1", 1: "b 1"}
+    refused = replace(runs[0], view=replace(runs[0].view, starved=True))
+    assert baselines_of([refused, *runs[1:]]) == {0: "a 2", 1: "b 1"}

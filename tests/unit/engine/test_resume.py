@@ -8,12 +8,13 @@ from engine_support import FakeWorld, run_of, says, scenario
 from flakestorm.config.model import Invariant, Scenario, ToolFault
 from flakestorm.core.site import Site
 from flakestorm.core.verdict import failed
-from flakestorm.engine.events import CellResult, Report, ScenarioInfo
+from flakestorm.engine.events import CellResult, Report, RunResult, ScenarioInfo
+from flakestorm.engine.pacing import Refusal
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.resume import take_over
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.model import Exchange
+from flakestorm.tape.model import Exchange, Recorded
 
 WORLD = FakeWorld(Path())
 DOWN = scenario("down", "search", "pay")
@@ -134,3 +135,16 @@ def test_a_model_s_opinion_is_kept() -> None:
     cell = CellResult("calm", "polite", "medium", 0, 1, "fail", "the judge: rude", run.id)
     (taken,) = take_over(plan, replace(report_of(run), prompts=plan.prompts, cells=(cell,)), tape_of(), WORLD)
     assert [verdict for _, verdict in taken.verdicts] == [failed("the judge: rude")]
+
+
+def test_a_run_that_the_world_refused_for_its_rate_is_made_again_unless_it_got_through() -> None:
+    refused = replace(run_of(PLAN.trials[0]).run, refusals=(Refusal("tool/search#1", 429),))
+    assert take_over(PLAN, report_of(refused), tape_of("search"), WORLD) == ()
+
+    def later(_: RunResult) -> list[Exchange]:
+        first, second = (Exchange(Site("tool", "search", n), url="http://x/search") for n in (1, 2))
+        first.reply, second.reply = Recorded(429), Recorded(200)
+        return [first, second]
+
+    (taken,) = take_over(PLAN, report_of(refused), later, WORLD)
+    assert (taken.view.starved, "tool/search#1" in taken.view.limited) == (False, True)

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from engine_support import run_of, says, scenario
+from flakestorm.engine.pacing import Refusal
 from flakestorm.engine.plan import make_plan
 from flakestorm.engine.steadiness import unsteady_prompts
 
@@ -29,6 +30,8 @@ def test_chaos_may_differ_and_who_was_not_there_says_nothing() -> None:
     first, second, *rest = runs("a", "b")
     gone = replace(second, run=replace(second.run, error="unreachable: refused"))
     assert unsteady_prompts([first, gone, *rest]) == ((), [])
+    limited = replace(second, run=replace(second.run, refusals=(Refusal("llm/gpt#1", 429),)))
+    assert unsteady_prompts([first, limited, *rest]) == ((), [])
 
 
 def test_other_calls_are_a_difference_too() -> None:

@@ -1,13 +1,14 @@
 """Runs that are made elsewhere: what is told, what comes back, and what is kept here."""
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from engine_support import FakeAgent, runner
-from flakestorm.config.model import Invariant, Scenario
+from flakestorm.config.model import Invariant, RateLimit, Scenario
 from flakestorm.core.conversation import Conversation
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.pacing import Pacing, Refusal
 from flakestorm.engine.plan import Trial, make_plan
 from flakestorm.engine.runner import Runner
 from flakestorm.executors.away import AwayRunner, Errand, Lost, Outcome, outcome_of
@@ -81,3 +82,17 @@ def test_an_errand_keeps_what_a_pickle_might_lose() -> None:
     errand = pickle.loads(pickle.dumps(Errand(trial)))
     assert errand == Errand(trial)
     assert errand.trial.text.turns == ("one", "two")
+
+
+async def test_refusals_are_heard_of_when_a_run_has_ended(tmp_path: Path) -> None:
+    class Refused(Elsewhere):
+        async def carry(self, errand: Errand) -> Outcome:
+            found = await super().carry(errand)
+            return replace(found, run=replace(found.run, calls={"llm": 3}, refusals=(Refusal("llm/gpt#1", 429, 2500),)))
+
+    (tmp_path / "there").mkdir()
+    here = away(tmp_path / "here", Refused(runner(tmp_path / "there", FakeAgent())))
+    here.pacing = Pacing(lambda: 0.0, RateLimit(calls_per_minute=60))
+    await here.carry_out(PLAN.trials[:1], lambda _: None)
+    assert here.pacing.paced.refusals == 1
+    assert here.pacing.wait_s(0, 10) == 3  # three calls, at one a second

@@ -117,7 +117,7 @@ def cluster(
 async def everything(found: Cluster) -> list[str]:
     done: list[str] = []
 
-    async def work(trial: Trial) -> str:
+    async def work(trial: Trial, _: object) -> str:
         return await found.carry(Errand(trial))  # type: ignore[return-value]
 
     await found.start()

@@ -1,5 +1,6 @@
 """Ctrl-C: once, twice at once, and again later, through a whole command."""
 
+import asyncio
 import signal
 import sys
 import threading
@@ -71,3 +72,18 @@ def test_a_later_ctrl_c_is_obeyed_at_once(interrupting, monkeypatch) -> None:
     assert loaded.contract(options).interrupted
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+async def test_a_command_that_serves_ends_by_the_first_signal(monkeypatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as nohup does
+    ended = interruption.ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    loop = asyncio.get_running_loop()
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        assert await ended == signal.SIGTERM
+        signal.raise_signal(signal.SIGINT)
+        assert not loop.remove_signal_handler(signal.SIGHUP)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    assert ended.result() == signal.SIGTERM

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from faults_support import World, llm_call, tool_call
-from flakestorm.config.model import Chaos, ContextAttack, LlmFault, ToolFault
+from faults_support import World, llm_call, staged, tool_call
+from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
 from flakestorm.core.call import Reply
-from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger
 from flakestorm.errors import CallFailed
-from flakestorm.faults.schedule import Schedule
 from flakestorm.faults.staging import Stage
 
 Messages = list[dict[str, Any]]
@@ -29,14 +27,6 @@ TURNS = (1, 3, 5)  # how much of the talk each model call holds
 
 def attack(kind: str = "memory_poisoning", **settings: Any) -> ContextAttack:
     return ContextAttack(type=kind, **settings)
-
-
-def staged(
-    *attacks: ContextAttack, llms: tuple[LlmFault, ...] = (), tools: tuple[ToolFault, ...] = (), seed: int = 1
-) -> tuple[Stage, Ledger]:
-    ledger = Ledger()
-    chaos = Chaos(context_attacks=list(attacks), llm_faults=list(llms), tool_faults=list(tools))
-    return Schedule.of(chaos).stage(Choices(seed, "scenario", 0, 1), ledger), ledger
 
 
 def told(stage: Stage, messages: Messages, n: int, world: World | None = None, **top: Any) -> list[str]:
@@ -135,7 +125,7 @@ def test_the_system_prompt_carries_it_with_every_request_also_when_it_changes() 
 
 
 def test_a_call_that_a_model_fault_answers_leaves_it_for_the_next() -> None:
-    stage, ledger = staged(attack(payload="is admin"), llms=(LlmFault(mode="rate_limit", calls=[1]),))
+    stage, ledger = staged(attack(payload="is admin"), LlmFault(mode="rate_limit", calls=[1]))
     world = World()
     world.read(stage, llm_call(n=1, body=json.dumps({"model": "gpt-4o", "messages": TALK[:1]}).encode()))
     assert (world.asked, sites(ledger), ledger.canaries) == ([], [("llm/gpt-4o#1", "")], [])
@@ -159,7 +149,7 @@ def test_several_attacks_and_faults_of_results_share_a_request() -> None:
         attack("overflow", inject_tokens=20),
         attack(payload="is admin"),
         attack("conflicting_context"),
-        tools=(ToolFault(tool="search", mode="empty", where="result"),),
+        ToolFault(tool="search", mode="empty", where="result"),
     )
     user, *_ = told(stage, TALK[:1], 1)
     heard = told(stage, TALK[:3], 2)

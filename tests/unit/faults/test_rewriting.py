@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from faults_support import JSON, World, llm_call, tool_call
+from faults_support import JSON, World, llm_call, staged, tool_call, tool_error
 from flakestorm.config.model import Chaos, LlmFault, ToolFault
 from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
@@ -21,16 +21,6 @@ from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange, Recorded
 
 OUTAGE = "Error: 503 Service Unavailable"
-
-
-def staged(*tools: ToolFault, llms: tuple[LlmFault, ...] = (), seed: int = 1) -> tuple[Interceptor, Ledger]:
-    ledger = Ledger()
-    chaos = Chaos(tool_faults=list(tools), llm_faults=list(llms))
-    return Schedule.of(chaos).stage(Choices(seed, "scenario", 0, 1), ledger), ledger
-
-
-def error(**settings: object) -> ToolFault:
-    return ToolFault(mode="error", **settings)  # type: ignore[arg-type]
 
 
 def request(*results: tuple[str, str, str]) -> bytes:
@@ -55,7 +45,7 @@ def sites(ledger: Ledger) -> list[str]:
 
 
 def test_each_result_is_met_once_and_says_the_same_from_then_on() -> None:
-    stage, ledger = staged(error(tool="search", calls=[2]))
+    stage, ledger = staged(tool_error(tool="search", calls=[2]))
     world = World()
     one, two, three = ("c1", "search", "1"), ("c2", "search", "2"), ("c3", "search", "3")
     assert told(world, stage, one, n=1) == ["1"]
@@ -82,7 +72,7 @@ def test_each_result_is_met_once_and_says_the_same_from_then_on() -> None:
 def test_triggers_count_results_in_conversation_order(
     triggers: dict[str, object], fires: list[int], at_once: bool
 ) -> None:
-    stage, ledger = staged(error(tool="search", **triggers))
+    stage, ledger = staged(tool_error(tool="search", **triggers))
     conversation = [("c1", "search", "x"), ("c9", "pay", "x"), *((f"c{n}", "search", "x") for n in (2, 3, 4))]
     world = World()
     if not at_once:
@@ -95,7 +85,7 @@ def test_triggers_count_results_in_conversation_order(
 
 def test_the_draw_of_a_result_is_that_of_its_site() -> None:
     def fired(order: list[str]) -> set[str]:
-        stage, ledger = staged(error(probability=0.4))
+        stage, ledger = staged(tool_error(probability=0.4))
         for n, name in enumerate(order, 1):
             told(World(), stage, (f"c-{name}", name, "x"), n=n)
         return set(sites(ledger))
@@ -106,7 +96,7 @@ def test_the_draw_of_a_result_is_that_of_its_site() -> None:
 
 
 def test_what_a_fault_further_in_made_is_broken_by_the_one_further_out() -> None:
-    stage, ledger = staged(ToolFault(mode="malformed"), error())
+    stage, ledger = staged(ToolFault(mode="malformed"), tool_error())
     (text,) = told(World(), stage, ("c1", "search", "x"))
     assert text.startswith(OUTAGE[: len(OUTAGE) // 2])
     assert text.endswith('{"result": tru')
@@ -114,7 +104,7 @@ def test_what_a_fault_further_in_made_is_broken_by_the_one_further_out() -> None
 
 
 def test_a_fault_of_which_nothing_is_left_is_masked() -> None:
-    stage, ledger = staged(error(), ToolFault(mode="malformed"), ToolFault(mode="slow", delay_ms=9))
+    stage, ledger = staged(tool_error(), ToolFault(mode="malformed"), ToolFault(mode="slow", delay_ms=9))
     world = World()
     assert told(world, stage, ("c1", "search", "x")) == [OUTAGE]
     assert (sites(ledger), world.slept) == (["tool/search#1"], [])
@@ -151,7 +141,7 @@ def test_a_fault_that_says_what_the_tool_said_anyway_does_not_fire() -> None:
 
 def test_a_request_that_never_goes_out_masks_and_the_next_one_unmasks() -> None:
     limit = LlmFault(mode="rate_limit", calls=[1])
-    stage, ledger = staged(error(), llms=(limit,))
+    stage, ledger = staged(tool_error(), limit)
     world = World()
     reply, _ = world.read(stage, llm_call(body=request(("c1", "search", "x"))))
     assert (reply.status, world.asked) == (429, [])
@@ -161,7 +151,7 @@ def test_a_request_that_never_goes_out_masks_and_the_next_one_unmasks() -> None:
 
 
 def test_a_world_that_fails_has_heard_it_all_the_same() -> None:
-    stage, ledger = staged(error())
+    stage, ledger = staged(tool_error())
     world = World(CallFailed("reset", "gone"))
     with pytest.raises(CallFailed):
         world.cross(stage, llm_call(body=request(("c1", "search", "x"))))
@@ -182,7 +172,7 @@ def test_results_that_a_fault_further_out_has_moved_are_found_again() -> None:
 
     llm_faults.add("preaching")(lambda _spec, _scene: preaching)
     try:
-        stage, ledger = staged(error(), llms=(LlmFault(mode="preaching"),))
+        stage, ledger = staged(tool_error(), LlmFault(mode="preaching"))
         world = World()
         assert told(world, stage, ("c1", "search", "x")) == [OUTAGE]
         assert json.loads(world.asked[0].body)["messages"][0]["content"] == "obey"
@@ -192,7 +182,7 @@ def test_results_that_a_fault_further_out_has_moved_are_found_again() -> None:
 
 
 def test_several_threads_meet_one_result_once() -> None:
-    stage, ledger = staged(ToolFault(mode="slow", delay_ms=1), error(tool="search", times=1))
+    stage, ledger = staged(ToolFault(mode="slow", delay_ms=1), tool_error(tool="search", times=1))
     together = threading.Barrier(8)
     heard: list[list[str]] = []
 
@@ -213,14 +203,14 @@ def test_several_threads_meet_one_result_once() -> None:
 
 
 def test_by_default_a_tool_whose_calls_are_seen_is_not_broken_twice() -> None:
-    stage, ledger = staged(error(tool="search"))
+    stage, ledger = staged(tool_error(tool="search"))
     World().cross(stage, tool_call("search"))
     assert told(World(), stage, ("c1", "search", "x"), ("c2", "pay", "x")) == ["x", "x"]
     assert sites(ledger) == ["tool/search#1"]
 
 
 def test_a_call_of_another_name_that_the_fault_was_for_spares_the_results_it_led_to() -> None:
-    stage, ledger = staged(error(tool="*"))
+    stage, ledger = staged(tool_error(tool="*"))
     http = Call("GET", "https://x.test/", kind="http", name="x.test", site=Site("http", "x.test", 1))
     World().cross(stage, http)
     assert told(World(), stage, ("c1", "search", "x")) == ["x"]
@@ -229,7 +219,7 @@ def test_a_call_of_another_name_that_the_fault_was_for_spares_the_results_it_led
 
 
 def test_where_settles_it() -> None:
-    stage, ledger = staged(error(tool="a", where="result"), error(tool="b", where="call"))
+    stage, ledger = staged(tool_error(tool="a", where="result"), tool_error(tool="b", where="call"))
     replies = [World().cross(stage, tool_call(name)).status for name in ("a", "b")]
     assert replies == [200, 503]
     assert told(World(), stage, ("c1", "a", "x"), ("c2", "b", "x"), ("c3", "b", "x")) == [OUTAGE, "x", "x"]
@@ -237,19 +227,19 @@ def test_where_settles_it() -> None:
 
 
 def test_a_fault_for_a_url_is_not_for_results() -> None:
-    stage, ledger = staged(error(tool="search", match_url="*/x"))
+    stage, ledger = staged(tool_error(tool="search", match_url="*/x"))
     assert told(World(), stage, ("c1", "search", "x")) == ["x"]
     assert ledger.matched == {}
 
 
 def test_a_result_counts_as_found_whether_or_not_the_triggers_agree() -> None:
-    stage, ledger = staged(error(tool="search", calls=[7]), error(tool="pay"))
+    stage, ledger = staged(tool_error(tool="search", calls=[7]), tool_error(tool="pay"))
     told(World(), stage, ("c1", "search", "x"))
     assert ledger.matched == {0: 1}
 
 
 def test_without_a_fault_for_results_a_request_is_not_even_read() -> None:
-    stage, _ = staged(error(tool="search", where="call"))
+    stage, _ = staged(tool_error(tool="search", where="call"))
     world = World()
     call = llm_call(body=request(("c1", "search", "x")))
     assert world.cross(stage, call) is world.answer
@@ -267,7 +257,7 @@ def test_a_tool_is_named_by_the_reply_that_asked_for_it() -> None:
     said = Recorded(200, JSON, chunks=[json.dumps(answer).encode()])
     noted = [Exchange(Site("llm", "gpt-4o", 1), wire="openai_chat", reply=said)]
     ledger = Ledger()
-    schedule = Schedule.of(Chaos(tool_faults=[error(tool="search")]))
+    schedule = Schedule.of(Chaos(tool_faults=[tool_error(tool="search")]))
     stage = schedule.stage(Choices(1), ledger, noted=lambda: noted)
     world = World()
     body = json.dumps(
@@ -279,7 +269,7 @@ def test_a_tool_is_named_by_the_reply_that_asked_for_it() -> None:
 
 
 def test_a_stage_outside_hears_what_the_agent_asked() -> None:
-    stage, _ = staged(error(tool="search"))
+    stage, _ = staged(tool_error(tool="search"))
     seen: list[bytes] = []
 
     def watch(call: Call) -> Flow:

@@ -9,28 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults_support import World, llm_call, stream, tool_call
-from flakestorm.config.model import Chaos, LlmFault, ToolFault
+from faults_support import World, llm_call, staged, stream, tool_call, tool_error
+from flakestorm.config.model import LlmFault, ToolFault
 from flakestorm.core.call import Call, Reply, Sleep
 from flakestorm.core.choices import Choices
-from flakestorm.core.ledger import Ledger
-from flakestorm.core.pipeline import Interceptor, drive
+from flakestorm.core.pipeline import drive
 from flakestorm.core.site import Kind, Site
 from flakestorm.core.stream import pump
 from flakestorm.errors import CallFailed, StageError
 from flakestorm.faults.planned import Planned
-from flakestorm.faults.schedule import Schedule
 from flakestorm.faults.staging import matcher
-
-
-def staged(*tools: ToolFault, llms: tuple[LlmFault, ...] = (), seed: int = 1) -> tuple[Interceptor, Ledger]:
-    ledger = Ledger()
-    chaos = Chaos(tool_faults=list(tools), llm_faults=list(llms))
-    return Schedule.of(chaos).stage(Choices(seed, "scenario", 0, 1), ledger), ledger
-
-
-def error(**settings: object) -> ToolFault:
-    return ToolFault(mode="error", **settings)  # type: ignore[arg-type]
 
 
 def call(kind: Kind, name: str, url: str = "https://x.test/a?b=1", n: int = 1) -> Call:
@@ -40,21 +28,21 @@ def call(kind: Kind, name: str, url: str = "https://x.test/a?b=1", n: int = 1) -
 @pytest.mark.parametrize(
     ("spec", "matched"),
     [
-        (error(), {"tool", "mcp", "http"}),
-        (error(tool="search"), {"tool"}),
-        (error(tool="se*"), {"tool"}),
-        (error(tool="SEARCH"), set()),
-        (error(tool="read_*"), {"mcp"}),
-        (error(tool="x.test"), set()),  # a host is not a tool's name
-        (error(match_url="https://x.test/*"), {"tool", "mcp", "http"}),
-        (error(match_url="https://x.test/a"), {"tool", "mcp", "http"}),  # without the query
-        (error(match_url="x.test/a?b=1"), {"tool", "mcp", "http"}),
-        (error(match_url="https://y.test/*"), set()),
-        (error(tool="search", match_url="https://x.test/*"), {"tool", "http"}),
-        (error(site="http/x.test#1"), {"http"}),
-        (error(site="tool/search#1"), {"tool"}),
-        (error(site="tool/search#2"), set()),
-        (error(site="mcp/read_file#1", tool="search"), set()),
+        (tool_error(), {"tool", "mcp", "http"}),
+        (tool_error(tool="search"), {"tool"}),
+        (tool_error(tool="se*"), {"tool"}),
+        (tool_error(tool="SEARCH"), set()),
+        (tool_error(tool="read_*"), {"mcp"}),
+        (tool_error(tool="x.test"), set()),  # a host is not a tool's name
+        (tool_error(match_url="https://x.test/*"), {"tool", "mcp", "http"}),
+        (tool_error(match_url="https://x.test/a"), {"tool", "mcp", "http"}),  # without the query
+        (tool_error(match_url="x.test/a?b=1"), {"tool", "mcp", "http"}),
+        (tool_error(match_url="https://y.test/*"), set()),
+        (tool_error(tool="search", match_url="https://x.test/*"), {"tool", "http"}),
+        (tool_error(site="http/x.test#1"), {"http"}),
+        (tool_error(site="tool/search#1"), {"tool"}),
+        (tool_error(site="tool/search#2"), set()),
+        (tool_error(site="mcp/read_file#1", tool="search"), set()),
         (LlmFault(mode="timeout"), {"llm"}),
         (LlmFault(mode="timeout", model="gpt-4*"), {"llm"}),
         (LlmFault(mode="timeout", model="claude*"), set()),
@@ -79,7 +67,7 @@ def test_a_fault_is_for_the_calls_its_filter_names(spec: ToolFault | LlmFault, m
 
 
 def test_the_agents_input_and_its_draws_are_never_touched() -> None:
-    stage, ledger = staged(error(), llms=(LlmFault(mode="timeout"),))
+    stage, ledger = staged(tool_error(), LlmFault(mode="timeout"))
     world = World()
     for kind in ("agent", "draw"):
         assert world.cross(stage, call(kind, "x")) is world.answer  # type: ignore[arg-type]
@@ -102,7 +90,7 @@ def test_the_agents_input_and_its_draws_are_never_touched() -> None:
     ],
 )
 def test_triggers_combine(triggers: dict[str, object], fires: list[int]) -> None:
-    stage, ledger = staged(error(tool="search", **triggers))
+    stage, ledger = staged(tool_error(tool="search", **triggers))
     world = World()
     statuses = {}
     for n in range(1, 6):
@@ -117,7 +105,7 @@ def test_probability_is_drawn_per_site_and_fault_and_not_from_shared_state() -> 
     names = [f"t{i}" for i in range(200)]
 
     def hit(order: list[str], seed: int = 1) -> set[str]:
-        stage, ledger = staged(error(probability=0.3), seed=seed)
+        stage, ledger = staged(tool_error(probability=0.3), seed=seed)
         for name in order:
             World().cross(stage, tool_call(name))
         return {firing.site.name for firing in ledger.fired}
@@ -125,7 +113,7 @@ def test_probability_is_drawn_per_site_and_fault_and_not_from_shared_state() -> 
     assert hit(names) == hit(names[::-1])
     assert hit(names) != hit(names, seed=2)
     assert 30 <= len(hit(names)) <= 90
-    stage, ledger = staged(error(probability=0.5, tool="t*"), error(probability=0.5, tool="t*"))
+    stage, ledger = staged(tool_error(probability=0.5, tool="t*"), tool_error(probability=0.5, tool="t*"))
     for name in names:
         World().cross(stage, tool_call(name))
     by_fault = [{f.site.name for f in (*ledger.fired, *ledger.masked) if f.fault == index} for index in (0, 1)]
@@ -136,7 +124,7 @@ def test_the_same_seed_gives_the_same_faults_under_any_concurrency() -> None:
     calls = [tool_call(f"t{i}", n) for i in range(20) for n in range(1, 6)]
 
     def fired(workers: int) -> set[str]:
-        stage, ledger = staged(error(probability=0.4))
+        stage, ledger = staged(tool_error(probability=0.4))
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(lambda c: World().cross(stage, c), calls))
         return {str(firing.site) for firing in ledger.fired}
@@ -176,7 +164,9 @@ def test_a_turn_is_given_back_when_the_world_failed_first() -> None:
 
 
 def test_the_first_listed_fault_is_outermost() -> None:
-    stage, ledger = staged(ToolFault(mode="slow", delay_ms=100), error(error_code=500), ToolFault(mode="malformed"))
+    stage, ledger = staged(
+        ToolFault(mode="slow", delay_ms=100), tool_error(error_code=500), ToolFault(mode="malformed")
+    )
     world = World()
     reply, _ = world.read(stage, tool_call())
     assert (reply.status, world.slept, world.asked) == (500, [0.1], [])
@@ -185,7 +175,7 @@ def test_the_first_listed_fault_is_outermost() -> None:
 
 
 def test_faults_around_one_another_both_take_effect() -> None:
-    stage, ledger = staged(ToolFault(mode="malformed"), error())
+    stage, ledger = staged(ToolFault(mode="malformed"), tool_error())
     _, body = World().read(stage, tool_call())
     assert body.startswith(b'{"error"')
     assert {f.mode for f in ledger.fired} == {"error", "malformed"}
@@ -194,7 +184,7 @@ def test_faults_around_one_another_both_take_effect() -> None:
 
 def test_a_fault_with_nothing_left_to_change_is_masked_by_the_one_that_answered() -> None:
     cut, limit = LlmFault(mode="truncated_response", times=1), LlmFault(mode="rate_limit", calls=[1])
-    stage, ledger = staged(llms=(cut, limit))
+    stage, ledger = staged(cut, limit)
     World().read(stage, llm_call(n=1))
     assert [f.mode for f in ledger.fired] == ["rate_limit"]
     assert [(f.mode, f.detail) for f in ledger.masked] == [("truncated_response", "masked by rate_limit")]
@@ -208,7 +198,7 @@ def test_a_fault_that_merely_had_nothing_to_do_is_not_masked() -> None:
 
 
 def test_an_agent_that_leaves_while_it_waits_masks_what_was_to_come() -> None:
-    stage, ledger = staged(ToolFault(mode="slow"), error())
+    stage, ledger = staged(ToolFault(mode="slow"), tool_error())
     flow = stage(tool_call())
     assert isinstance(next(flow), Sleep)
     flow.close()
@@ -233,7 +223,7 @@ def test_one_fault_fires_once_at_one_site() -> None:
 
 
 def test_outside_of_classify_the_stage_says_so() -> None:
-    stage, _ = staged(error())
+    stage, _ = staged(tool_error())
     with pytest.raises(StageError, match="inside the classify stage"):
         World().cross(stage, Call("GET", "https://x.test/", kind="tool", name="search"))
 

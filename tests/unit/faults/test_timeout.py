@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from faults_support import World, llm_fault, scene, tool_call
-from flakestorm.config.model import ToolFault
+from flakestorm.config.model import Agent, ToolFault
+from flakestorm.core.call import Call
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.errors import CallFailed
 from flakestorm.faults.base import llm_faults, tool_faults
-from flakestorm.faults.timeout import timeout
+from flakestorm.faults.timeout import MODEL_TIMEOUT_MS, timeout
 from model_replies import WIRES, call_of
 
 
@@ -29,12 +30,20 @@ def test_it_waits_and_fails_without_asking_the_world(call) -> None:  # type: ign
     assert (world.asked, world.slept, fired) == ([], [0.25], ["no answer within 250 ms"])
 
 
-def test_it_takes_thirty_seconds_by_default() -> None:
-    for stage, call in ((of_tool([]), tool_call()), (llm_fault([], "timeout"), call_of("anthropic"))):
-        world = World()
-        with pytest.raises(CallFailed):
-            world.cross(stage, call)
-        assert world.slept == [30.0]
+@pytest.mark.parametrize(
+    ("stage", "call", "takes_s"),
+    [(of_tool([]), tool_call(), 30.0), (llm_fault([], "timeout"), call_of("anthropic"), 8.0)],
+)
+def test_how_long_it_takes_by_default(stage: Interceptor, call: Call, takes_s: float) -> None:
+    world = World()
+    with pytest.raises(CallFailed):
+        world.cross(stage, call)
+    assert world.slept == [takes_s]
+
+
+def test_the_attempts_of_an_sdk_at_a_mute_model_fit_into_the_time_that_an_agent_has() -> None:
+    longest_pauses_ms = 500 + 1000
+    assert 3 * MODEL_TIMEOUT_MS + longest_pauses_ms < Agent(endpoint="http://agent").timeout
 
 
 def test_it_has_fired_even_if_the_agent_leaves_first() -> None:

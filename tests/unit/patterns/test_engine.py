@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flakestorm.patterns import engine
 from flakestorm.patterns.engine import Document, Matcher, encodable, near_words, rows_of
 from flakestorm.patterns.injection import injection_rows
 
@@ -28,6 +29,15 @@ def test_places_are_in_characters(module: object) -> None:
     document = Document("äöü cat ü cat")
     matcher = Matcher(["cat"], re2=module, together=False)
     assert list(matcher.places(0, document)) == [(4, 7), (10, 13)]
+
+
+def test_places_are_the_same_where_a_search_cannot_be_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = Document("a cat, äöü, a cat")
+    matcher = Matcher(["cat", "x*"], together=False)
+    directly = [list(matcher.places(index, document, [(0, 8), (8, 30)])) for index in (0, 1)]
+    monkeypatch.setattr(engine, "_anywhere", lambda: None)
+    assert [list(matcher.places(index, document, [(0, 8), (8, 30)])) for index in (0, 1)] == directly
+    assert directly[0] == [(2, 5), (14, 17)]
 
 
 def test_only_the_stretches_asked_for_are_read() -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from flakestorm.patterns import literals
 from flakestorm.patterns.engine import Document, Matcher
 from flakestorm.patterns.injection import injection_rows
-from flakestorm.patterns.prefilter import Prefilter
+from flakestorm.patterns.prefilter import Prefilter, anchors
 
 ROWS = injection_rows()
 PATTERNS = [row["pattern"] for row in ROWS]
-PREFILTER = Prefilter(PATTERNS, [row.get("reach", 160) for row in ROWS])
+PREFILTER = Prefilter(anchors(PATTERNS), [row.get("reach", 160) for row in ROWS])
 MATCHER = Matcher(PATTERNS, together=False)
 EXAMPLES = [text for row in ROWS for text in (*row["examples"], *row["counter_examples"])]
 
@@ -48,45 +48,49 @@ def test_no_example_among_others_is_left_out(texts: list[str], between: str) -> 
 
 
 def test_stretches_lie_around_what_was_found() -> None:
-    prefilter = Prefilter([r"(?im)\b(?:ignore\W+that)", r"(?im)\b(?:seldom)"], [10, 20])
+    prefilter = Prefilter(anchors([r"(?im)\b(?:ignore\W+that)", r"(?im)\b(?:seldom)"]), [10, 20])
     data = b"x" * 500 + b" ignore  That " + b"x" * 500
     ((start, end),) = prefilter.candidates(data)[0]
-    assert 480 < start <= 491
-    assert 511 <= end < 530
+    assert 480 < start <= 501
+    assert 513 <= end < 530
     assert prefilter.candidates(b"seldom or seldom") == {1: [(0, 16)]}
     assert prefilter.candidates(b"") == {}
 
 
 def test_all_that_a_pattern_needs_must_be_near() -> None:
-    prefilter = Prefilter([r"(?im)\bjailbreak\b[^.]{0,20}\b(?:prompt|mode)\b"], [30])
+    prefilter = Prefilter(anchors([r"(?im)\bjailbreak\b[^.]{0,20}\b(?:prompt|mode)\b"]), [30])
     assert set(prefilter.candidates(b"a jailbreak in the mode")) == {0}
     assert prefilter.candidates(b"a jailbreak in " + b"x" * 100 + b" the mode") == {}
 
 
-def test_places_are_those_of_the_text_whatever_stands_between_its_words() -> None:
-    prefilter = Prefilter([r"(?im)\bseldom\W+asked"], [0])
+def test_stretches_are_those_of_the_text_whatever_stands_between_its_words() -> None:
+    prefilter = Prefilter(anchors([r"(?im)\bseldom\W+asked"]), [0])
     data = "é, ü -- \n\n“x”  seldom, -- – asked? Seldom asked".encode()
-    found = [data[start:end].decode() for start, end in prefilter.candidates(data)[0]]
-    assert found == ["seldom, -- – asked", "Seldom asked"]
+    ((start, end),) = prefilter.candidates(data)[0]
+    assert data[start:end].decode().strip(" ”") == "seldom, -- – asked? Seldom asked"
 
 
-def test_a_long_gap_in_front_moves_no_stretch() -> None:
-    prefilter = Prefilter([r"(?im)\bseldom\W+asked"], [160])
-    data = ("é" + "\n" * 400 + "seldom asked").encode()
+@pytest.mark.parametrize("gap", [" ", "\n" * 400, " - " * 5_000, "é" * 300])
+def test_what_is_near_does_not_depend_on_the_gaps_between_words(gap: str) -> None:
+    prefilter = Prefilter(anchors([r"(?im)\bseldom\W+(?:\w+\W+){0,2}asked"]), [20])
+    data = f"x{gap}seldom{gap}was{gap}asked{gap}{'x' * 100}".encode()
     ((start, end),) = prefilter.candidates(data)[0]
     assert start <= data.index(b"seldom")
-    assert end == len(data)
+    assert end >= data.index(b"asked") + 5
 
 
 def test_a_pattern_of_gaps_alone_is_asked_everywhere() -> None:
-    assert Prefilter([r"(?im)\b(?:\w+)"], [5]).candidates(b"some text") == {0: [(0, 9)]}
+    assert Prefilter(anchors([r"(?im)\b(?:\w+)"]), [5]).candidates(b"some text") == {0: [(0, 9)]}
 
 
 def test_a_text_of_nothing_but_hits_is_read_as_a_whole() -> None:
     data = b"ignore that " * 25_000
-    assert Prefilter([r"(?im)\bignore\W+that"], [5]).candidates(data) == {0: [(0, len(data))]}
+    assert Prefilter(anchors([r"(?im)\bignore\W+that"]), [5]).candidates(data) == {0: [(0, len(data))]}
 
 
 def test_without_the_library_every_pattern_is_asked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(literals, "_library", lambda: None)
-    assert Prefilter([r"(?im)\bignore", r"(?im)\bthat"], [5, 5]).candidates(b"text") == {0: [(0, 4)], 1: [(0, 4)]}
+    assert Prefilter(anchors([r"(?im)\bignore", r"(?im)\bthat"]), [5, 5]).candidates(b"text") == {
+        0: [(0, 4)],
+        1: [(0, 4)],
+    }

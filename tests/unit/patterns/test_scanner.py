@@ -123,6 +123,11 @@ def test_ordinary_numbers_are_not_personal(text: str) -> None:
     assert scan(text) == []
 
 
+def test_places_are_right_where_what_is_looked_at_runs_into_what_follows() -> None:
+    text = "é 12345678Z" + "/-" * 150 + "12345678Z/12345678Z" + "!" * 40
+    assert [text[f.start : f.end] for f in scan(text, entities=["ES_NIF"])] == ["12345678Z"] * 3
+
+
 def test_text_without_utf8_and_empty_text() -> None:
     assert scan("") == []
     assert [f.entity for f in scan("\ud800 a@example.org")] == ["EMAIL_ADDRESS"]

@@ -5,16 +5,8 @@ import pytest
 
 from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.pytest_plugin.taping import HeldTape
-from upstream import Upstream, document
 
 AGAIN = "pytest --flakestorm-record 'a::b'"
-
-
-@pytest.fixture
-def up():
-    with Upstream() as upstream:
-        upstream.reply("/search", document({"flights": 3}))
-        yield upstream
 
 
 def held(path, *, recording: bool = False) -> HeldTape:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.engine.events import FaultTally, ScenarioInfo
+from flakestorm.engine.pacing import Paced, Refusal
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import FORMAT, dumps, from_document, read_json, to_document, write_json
 from flakestorm.reports.text import encodable
@@ -187,3 +188,10 @@ def test_what_became_of_every_fault_comes_back_and_may_be_absent() -> None:
     del document["scenarios"][0]["tallies"]
     read = from_document(document)
     assert (read.runs[0].impossible, read.runs[0].idle, read.scenarios[0].tallies) == ((), (), ())
+
+
+def test_refusals_and_what_they_held_back_are_read_back() -> None:
+    report = sample()
+    refused = replace(report.runs[0], refusals=(Refusal("llm/gpt-4o#1", 429, 20.0), Refusal("tool/search#2", 503)))
+    report = replace(report, runs=(refused, *report.runs[1:]), pacing=Paced(2, 1, 1, 20.0, 4, 0.0))
+    assert from_document(json.loads(dumps(report))) == report

@@ -32,6 +32,17 @@ def test_a_finished_command_is_saved_whole(tmp_path) -> None:
         assert from_document(store.document(str(saving.id))) == sample()
 
 
+def test_threads_take_short_turns_only_while_the_end_is_written(tmp_path) -> None:
+    before = sys.getswitchinterval()
+    with Saving(tmp_path / "s", to_document) as saving:
+        tell(saving, sample())
+        assert sys.getswitchinterval() == before
+        saving(Finished(sample()))
+        saving(Finished(sample()))
+        assert sys.getswitchinterval() < before
+    assert sys.getswitchinterval() == before
+
+
 def test_a_command_that_breaks_off_leaves_what_had_finished(tmp_path) -> None:
     with Saving(tmp_path / "s", to_document) as saving:
         tell(saving, sample(), until=5)

@@ -25,6 +25,20 @@ def test_each_line_is_in_the_file_at_once_and_sealed_to_the_one_before(tmp_path:
     assert len((tmp_path / "t.jsonl").read_bytes().splitlines()) == 3
 
 
+def test_a_last_line_may_carry_a_mark_of_what_it_would_be_without(tmp_path: Path) -> None:
+    plain, marked = SealedFile(tmp_path / "p.jsonl"), SealedFile(tmp_path / "m.jsonl")
+    for file in (plain, marked):
+        file.append({"n": 1})
+    plain.append({"n": 2})
+    marked.append({"n": 2}, mark=lambda chain: chain.decode())
+    for file in (plain, marked):
+        file.close()
+    first, last = map(json.loads, (tmp_path / "m.jsonl").read_text().splitlines())
+    without = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[1])
+    assert last["origin"] == without["chain"]
+    assert open_seal((tmp_path / "m.jsonl").read_bytes().splitlines(keepends=True)[1], first["chain"].encode())
+
+
 def test_an_earlier_tape_makes_way(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("old\n")

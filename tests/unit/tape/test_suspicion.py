@@ -35,3 +35,20 @@ def test_a_text_that_is_looked_at_while_the_import_runs_is_searched_by_needle(mo
     assert not suspicious(b" " * 100_000)
     assert seen == [True, False]
     assert suspicious(b"late")
+
+
+def test_what_was_found_innocent_is_not_searched_again_and_nothing_else_is_taken_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suspicion, "_MANY", 3)
+    searched: list[bytes] = []
+    suspicious = suspicion._Search()
+    search, suspicious.match = suspicious.match, lambda text: searched.append(text) or search(text)
+    for _ in range(3):
+        assert not suspicious(b"calm")
+        assert suspicious(b"password=calm calm")
+        assert not suspicious(b"calm " * 100)
+    assert searched.count(b"calm") == 1
+    assert searched.count(b"password=calm calm") == searched.count(b"calm " * 100) == 3
+    assert not any(suspicious(b"text %d" % n) for n in range(10))  # however many there are
+    assert len(suspicious._innocent) <= 3

@@ -13,7 +13,7 @@ import pytest
 
 from faults_support import JSON, RESULTS, llm_call, stream, tool_call
 from flakestorm.config.model import Chaos, ToolFault
-from flakestorm.core.call import PULL, Call, Chunks, Reply
+from flakestorm.core.call import PULL, Call, Chunks, Headers, Reply
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Passing, adrive, chain, drive
 from flakestorm.core.site import Site
@@ -548,3 +548,60 @@ def test_many_exchanges_are_in_the_digest_one_by_one(tmp_path: Path) -> None:
         assert recorder.digest == digest(tape, "done")
         digests.append(recorder.digest)
     assert digests[0] == digests[1]
+
+
+class Heard:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def sent(self, site: Site) -> None:
+        self.told.append(f"sent {site}")
+
+    def refused(self, site: Site, status: int, headers: Headers) -> None:
+        self.told.append(f"{status} {site} {dict(headers)}")
+
+
+BUSY = Reply(429, (("retry-after", "1"),), b"busy")
+
+
+@pytest.mark.parametrize(
+    ("faults", "replies", "told"),
+    [
+        ([], [SAID, BUSY], ["sent tool/search#1", "sent tool/search#2", "429 tool/search#2 {'retry-after': '1'}"]),
+        ([], [replace(BUSY, status=503)], ["sent tool/search#1", "503 tool/search#1 {'retry-after': '1'}"]),
+        ([], [Reply(503), Reply(500), Reply(404)], [f"sent tool/search#{n}" for n in (1, 2, 3)]),  # no refusals
+        ([ToolFault(mode="error", error_code=429)], [SAID], []),  # a fault's
+        # What a fault changed and the world refused is refused all the same.
+        (
+            [ToolFault(mode="malicious_response", payload="gotcha")],
+            [BUSY],
+            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}"],
+        ),
+        (
+            [ToolFault(mode="slow", delay_ms=9)],
+            [BUSY],
+            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}"],
+        ),
+    ],
+)
+def test_what_the_world_refuses_is_told_and_what_a_fault_says_is_not(
+    faults: list[ToolFault], replies: list[Reply], told: list[str]
+) -> None:
+    heard = Heard()
+    run = Run(faults=faulty(*faults), met=heard)
+    for n, reply in enumerate(replies, 1):
+        run.ask(tool_call(n=n), lambda _, reply=reply: reply)
+    assert heard.told == told
+
+
+def test_what_answers_in_the_worlds_place_refuses_nothing() -> None:
+    def instead(_: Call) -> Flow:
+        return BUSY
+        yield
+
+    heard = Heard()
+    run = Run(stages=(instead,), met=heard)
+    assert run.ask(tool_call(), lambda _: SAID) == b"busy"
+    assert heard.told == []

@@ -86,7 +86,7 @@ def test_a_shrink_is_of_a_run_that_failed(shelf: Shelf, id_: str) -> None:
     found = ask(shelf, f"{id_}/r-0005", kind="shrink", budget="40")
     assert found.words[:2] == ("shrink", "-c")
     assert found.words[3:] == (
-        *("--budget", "40", "-o", str(INTO / SESSION), "--", f"{id_}#r-0005"),
+        *("--budget", "40", "-o", str(INTO / SESSION), "--format", "json", "--", f"{id_}#r-0005"),
     )  # fmt: skip
     assert found.runs == 40
     assert "up to 40 times" in found.says[0]

@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flakestorm.viewer.orders import SESSION
+from flakestorm.reports.document import dumps
 from flakestorm.viewer.outcome import of_fork, of_shrink
+from report_samples import shrunk
 
 FORK = {
     "format": "flakestorm-fork/1", "tape": "/s/fork.tape", "environment": "pure", "why": "no tool", "served": 1,
@@ -37,29 +39,28 @@ def test_no_fork(tmp_path: Path, text: str) -> None:
     assert of_fork(printed) is None
 
 
-def test_a_shrink_is_told_by_its_last_lines_and_its_session(tmp_path: Path) -> None:
-    printed, line = tmp_path / "stdout.txt", "flakestorm run --prompt 0 --inject 'tool/x#1=error'"
-    text = f"session: x\n3 -> 1 faults in 9 runs; breaks honest: booked\n{line}\n"
-    printed.write_text(text)
+def test_a_shrink_is_told_by_its_report(tmp_path: Path) -> None:
+    printed, report = tmp_path / "stdout.txt", shrunk()
+    printed.write_text(f"thinking\n{dumps(replace(report, findings=()))}\n{dumps(report)}\n")
     found = of_shrink(printed)
     assert found is not None
-    assert found.said == {"Breaks": "honest: booked", "Faults": "3 before, 1 now", "Runs": "9"}
-    assert (found.tape, found.reproduce) == (None, line)
-    tape = tmp_path / "smallest.tapes" / "r-0004.tape"
-    tape.parent.mkdir()
-    tape.write_text("")
-    (tmp_path / SESSION).write_text("# The smallest form\nid: shrunk-r-0004\nname: x\n")
-    found = of_shrink(printed)
-    assert found is not None
-    assert found.tape == tape
-    (tmp_path / SESSION).write_text("id: shrunk-../../x\n")  # what is no run's id leads nowhere
-    found = of_shrink(printed)
-    assert found is not None
-    assert found.tape is None
+    assert found.said == {"Breaks": "no-false-booking: it said so", "Faults": "3 before, 1 now", "Runs": "2"}
+    assert (found.tape, found.reproduce) == (Path("/s/smallest.tapes/r-0002.tape"), report.findings[0].reproduce)
 
 
-@pytest.mark.parametrize("text", ["", "it does not fail any more\n", "3 -> 1 faults in 9 runs; breaks honest: x\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "it does not fail any more\n",
+        dumps(replace(shrunk(), findings=())),
+        dumps(replace(shrunk(), runs=())),
+        dumps(shrunk())[:-1],
+        '{\n  "format": "flakestorm-report/1"}',
+    ],
+)
 def test_no_smallest_case(tmp_path: Path, text: str) -> None:
     printed = tmp_path / "stdout.txt"
+    assert of_shrink(printed) is None
     printed.write_text(text)
     assert of_shrink(printed) is None

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from flakestorm.errors import Misuse
-from flakestorm.viewer.orders import CHILD, REPLY, SESSION, Order
+from flakestorm.reports.document import dumps
+from flakestorm.viewer.orders import CHILD, REPLY, Order
 from flakestorm.viewer.work import Job, Work, _outcome
+from report_samples import shrunk
 
 UNTIL_ENDED_S = 60
 
@@ -87,8 +89,7 @@ def test_how_far_it_is(tmp_path: Path) -> None:
 
 def smallest(folder: Path) -> Path:
     """A shrink's folder, in which the second run is the smallest."""
-    (folder / "stdout.txt").write_text("2 -> 1 faults in 2 runs; breaks i: r\nflakestorm run --prompt 0\n")
-    (folder / SESSION).write_text("# about\nid: shrunk-r-0002\n")
+    (folder / "stdout.txt").write_text(dumps(shrunk()))
     tapes = folder / "smallest.tapes"
     tapes.mkdir()
     for n in (1, 2):
@@ -100,4 +101,5 @@ def test_of_a_shrinks_tapes_the_smallest_is_kept(tmp_path: Path) -> None:
     tapes = smallest(tmp_path)
     found = _outcome(Job("shrink-1", order(tmp_path, kind="shrink"), tmp_path, 0.0))
     assert found is not None
-    assert list(tapes.iterdir()) == [found.tape]
+    assert found.tape is not None
+    assert [tape.name for tape in tapes.iterdir()] == [found.tape.name] == ["r-0002.tape"]

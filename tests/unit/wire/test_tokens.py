@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.tokens import TokenMeter, count_tokens, cut_tokens
+from flakestorm.wire.tokens import Limit, TokenMeter, count_tokens, cut_tokens
 
 TEXTS = st.text(alphabet='abc1_ \n\t.,{}"é日\u00a0😀')
 
@@ -68,3 +68,10 @@ def test_a_full_meter_still_lengthens_its_last_token() -> None:
     assert meter.take("ab") == "ab"
     assert meter.full
     assert meter.take("cdef") == "cd"
+
+
+def test_what_is_beyond_the_limit_is_cut() -> None:
+    limit = Limit(2)
+    assert (limit.begin(), limit.take("one"), limit.take(" two three"), limit.cut) == (True, "one", " two", True)
+    assert not limit.begin()
+    assert Limit(None).take("any length") == "any length"

@@ -64,16 +64,31 @@ class Fields:
             raw: fields whose last two items are the name in lower case and the value.
         """
         known = self._known
-        if raw != known[0]:
-            names = [field[-2] for field in raw]
-            at = names.index(self._name) if names.count(self._name) == 1 else -1
-            known = self._known = raw.copy(), tuple(map(_text, raw)), at
+        last, texts, at = known
+        if raw == last:
+            return known
+        if len(raw) == len(last):  # most often one field says another length than before
+            now = list(texts)
+            for place, (field, before) in enumerate(zip(raw, last, strict=True)):
+                if field != before:
+                    if field[:-1] != before[:-1]:
+                        break
+                    now[place] = texts[place][0], field[-1].decode("latin-1")
+            else:
+                known = self._known = raw.copy(), tuple(now), at
+                return known
+        names = [field[-2] for field in raw]
+        at = names.index(self._name) if names.count(self._name) == 1 else -1
+        known = self._known = raw.copy(), tuple(map(_text, raw)), at
         return known
 
 
 def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """The inverse of `text_headers`; what Latin-1 cannot say is sent as UTF-8."""
-    return [(_raw(name), _raw(value)) for name, value in headers]
+    try:
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    except UnicodeEncodeError:
+        return [(_raw(name), _raw(value)) for name, value in headers]
 
 
 def _raw(text: str) -> bytes:

@@ -29,6 +29,7 @@ from flakestorm.boundary.seams.exchange import (
 )
 from flakestorm.boundary.seams.fields import Fields, phrase, raw_headers, text_headers
 from flakestorm.boundary.seams.patches import Patch
+from flakestorm.boundary.seams.told import AsyncTold, Told, told
 from flakestorm.boundary.seams.watched import AsyncWatched, Watched
 from flakestorm.boundary.session import Crossing, current, outside, step_in, step_out
 from flakestorm.core.call import Call, Headers, Reply
@@ -57,6 +58,7 @@ def patches(lib: ModuleType) -> list[Patch]:
 def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedStream", (Body, lib.SyncByteStream), {})  # made once: a class costs 70 us
     watched_class: Any = type("WatchedStream", (Watched, lib.SyncByteStream), {})
+    told_class: Any = type("ToldStream", (Told, lib.SyncByteStream), {})
     spell, outgoing = _spell(lib), _outgoing(lib)
 
     @functools.wraps(original)
@@ -83,6 +85,8 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
             _, headers, _ = place.said.known(_fields(response.headers))
             response.stream = watched_class(response.stream, flow.watched(response.status_code, headers, reason))
             return response
+        if (answer := told(flow)) is not None:
+            return _response(lib, answer, told_class(answer))
 
         def send(asked: Call) -> Reply:
             sent = outgoing(request, call, asked, at)
@@ -103,6 +107,7 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
 def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     stream_class: Any = type("CrossedAsyncStream", (AsyncBody, lib.AsyncByteStream), {})
     watched_class: Any = type("WatchedAsyncStream", (AsyncWatched, lib.AsyncByteStream), {})
+    told_class: Any = type("ToldAsyncStream", (AsyncTold, lib.AsyncByteStream), {})
     spell, outgoing = _spell(lib), _outgoing(lib)
 
     @functools.wraps(original)
@@ -129,6 +134,8 @@ def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
             _, headers, _ = place.said.known(_fields(response.headers))
             response.stream = watched_class(response.stream, flow.watched(response.status_code, headers, reason))
             return response
+        if (answer := told(flow)) is not None:
+            return _response(lib, answer, told_class(answer))
 
         async def send(asked: Call) -> Reply:
             sent = outgoing(request, call, asked, at)

@@ -1,12 +1,57 @@
-"""Replacing an attribute of somebody else's class, and putting back exactly what was there."""
+"""Replacing an attribute of somebody else's class, and putting back exactly what was there; for as long as wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Patch"]
+__all__ = ["Counted", "Patch"]
+
+
+class Counted:
+    """What the first who wants it puts in, and the last takes out.
+
+    Args:
+        put_in, take_out: do so; called under `lock`.
+        then: called whenever it is in, outside the lock; where that fails, it is not wanted any more.
+    """
+
+    def __init__(
+        self, put_in: Callable[[], None], take_out: Callable[[], None], then: Callable[[], None] = lambda: None
+    ) -> None:
+        self._put_in, self._take_out, self._then = put_in, take_out, then
+        self.lock, self.wanted = threading.Lock(), 0
+
+    def install(self) -> None:
+        """It is wanted, once more."""
+        with self.lock:
+            self.wanted += 1
+            if self.wanted == 1:
+                self._put_in()
+        try:
+            self._then()
+        except BaseException:
+            self.uninstall()
+            raise
+
+    def uninstall(self) -> None:
+        """It is wanted once less; without an `install` this does nothing."""
+        with self.lock:
+            if self.wanted == 1:
+                self._take_out()
+            self.wanted = max(self.wanted - 1, 0)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While entered, it is in."""
+        self.install()
+        try:
+            yield
+        finally:
+            self.uninstall()
 
 
 class Patch:

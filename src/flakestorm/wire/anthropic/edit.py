@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flakestorm.wire import tokens
 from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, parse_prefix, string
-from flakestorm.wire.tokens import TokenMeter
 
 __all__ = ["ANSWERS", "Limit", "is_a", "rewrite_body"]
 
@@ -92,25 +92,17 @@ def _shortened(blocks: list[Any], limit: Limit) -> list[Any]:
     return kept
 
 
-class Limit:
+class Limit(tokens.Limit):
     """Counts the answer up to its limit, and says how it ended."""
 
     def __init__(self, edit: Edit) -> None:
+        super().__init__(edit.max_tokens)
         self._edit = edit
-        self.meter = TokenMeter(edit.max_tokens)
-        self.cut = False
 
     def begin(self) -> bool:
-        """Whether another block of the answer may begin."""
+        """Whether another block of the answer, which begins a token of its own, may begin."""
         self.meter.part()
-        self.cut = self.cut or self.meter.full
-        return not self.cut
-
-    def take(self, text: str) -> str:
-        """As much of the text as may be said."""
-        taken = self.meter.take(text)
-        self.cut = self.cut or len(taken) < len(text)
-        return taken
+        return super().begin()
 
     def end(self, message: Doc, usage: object) -> bool:
         """Say why it ended, in a message or the delta of one, and how much it was; tells whether that is news."""

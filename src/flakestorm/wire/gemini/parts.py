@@ -16,7 +16,7 @@ from typing import Any
 
 from flakestorm.wire.base import Finish, ToolCall
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, string
-from flakestorm.wire.snapshots import Part
+from flakestorm.wire.snapshots import Part, limit_usage
 
 __all__ = ["CallPieces", "GeminiAnswer", "GeminiAnswers", "content_text"]
 
@@ -151,14 +151,10 @@ class GeminiAnswers:
     def limit(self, doc: Doc, tokens: int) -> bool:
         """Count no more output tokens than this; thoughts are counted apart by Google itself."""
         usage = obj(doc.get("usageMetadata"))
-        output = number(usage.get("candidatesTokenCount"))
-        if output is None or output <= tokens:
-            return False
-        usage["candidatesTokenCount"] = tokens
-        if (total := number(usage.get("totalTokenCount"))) is not None:
-            usage["totalTokenCount"] = total - (output - tokens)
-        usage.pop("candidatesTokensDetails", None)
-        return True
+        changed = limit_usage(usage, "candidatesTokenCount", "totalTokenCount", tokens)
+        if changed:
+            usage.pop("candidatesTokensDetails", None)
+        return changed
 
 
 def _part(part: Doc) -> Part:

@@ -19,13 +19,12 @@ from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change
 from flakestorm.wire.openai_responses.refusal import refuse
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, parse, string
-from flakestorm.wire.tokens import TokenMeter
+from flakestorm.wire.tokens import Limit
 
 __all__ = [
     "ANSWERS",
     "ARGUMENTS",
     "ENDS",
-    "Limit",
     "cut_part",
     "end",
     "is_text",
@@ -51,25 +50,6 @@ _ANSWERED = ("completed", "complete", "incomplete")
 """Statuses of a response that is an answer: it is not still being made, and has not failed."""
 
 
-class Limit:
-    """Counts the answer up to its limit."""
-
-    def __init__(self, edit: Edit) -> None:
-        self.meter = TokenMeter(edit.max_tokens)
-        self.cut = False
-
-    def begin(self) -> bool:
-        """Whether another item of the answer may begin."""
-        self.cut = self.cut or self.meter.full
-        return not self.cut
-
-    def take(self, text: str) -> str:
-        """As much of the text as may be said."""
-        taken = self.meter.take(text)
-        self.cut = self.cut or len(taken) < len(text)
-        return taken
-
-
 def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     """Edit a whole reply. Anything that is not one comes back as it was, as does one with nothing to alter."""
     doc = parse(body)
@@ -78,7 +58,7 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     altered = edit.text is not None and say(doc, edit.text(text_of(doc)))
     if altered and edit.finish == "refusal":
         refuse(doc)
-    limit = Limit(edit)
+    limit = Limit(edit.max_tokens)
     altered |= shorten(doc, edit, limit)
     altered |= end(doc, edit, limit)
     if not altered:

@@ -16,7 +16,6 @@ from flakestorm.wire.openai_responses.edit import (
     ANSWERS,
     ARGUMENTS,
     ENDS,
-    Limit,
     cut_part,
     end,
     is_text,
@@ -27,6 +26,7 @@ from flakestorm.wire.openai_responses.edit import (
 from flakestorm.wire.openai_responses.refusal import refuse, refuse_event
 from flakestorm.wire.shape import Doc, dump, items, number, obj, parse, string
 from flakestorm.wire.sse import Event, encode
+from flakestorm.wire.tokens import Limit
 
 __all__ = ["ResponsesRewriter"]
 
@@ -50,7 +50,7 @@ class ResponsesRewriter:
 
     def __init__(self, edit: Edit, change: Change) -> None:
         self._edit, self._change = edit, change
-        self._limit, self._numbers = Limit(edit), Numbers()
+        self._limit, self._numbers = Limit(edit.max_tokens), Numbers()
         self._said: dict[_Key, list[str]] = {}  # what was let out
         self._open: int | None = None  # the item that was cut and still has to end
         self._held: list[_Item] = []
@@ -293,7 +293,7 @@ class ResponsesRewriter:
         altered = self._new is not None and states and say(response, self._new)
         if altered and self._edit.finish == "refusal":
             refuse(response)
-        limit = Limit(self._edit)
+        limit = Limit(self._edit.max_tokens)
         altered |= shorten(response, self._edit, limit)
         self._limit.cut |= limit.cut  # some say in the end what they never streamed
         altered |= end(response, self._edit, self._limit)

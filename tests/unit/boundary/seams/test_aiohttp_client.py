@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,14 +16,7 @@ from flakestorm.core.call import PULL, Call, Chunks, Reply, Sleep
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed, Misuse
 from inprocess_support import Watcher, crossing
-from upstream import Canned, Gate, Upstream, document, sse
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/x", lambda request: document({"got": request.body.decode()}))
-        yield upstream
+from upstream import Canned, Gate, Upstream, sse
 
 
 def test_a_version_that_is_too_old_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

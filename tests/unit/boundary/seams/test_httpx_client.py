@@ -19,19 +19,12 @@ from flakestorm.boundary.session import Crossing
 from flakestorm.core.call import Call, Headers, Reply, Tap
 from flakestorm.core.pipeline import Flow, Watching, chain
 from inprocess_support import Watcher, crossing
-from upstream import Upstream, document
+from upstream import Upstream
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda lib: lib.__name__)
 def lib(request: pytest.FixtureRequest) -> Any:
     return request.param
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/x", lambda request: document({"got": request.body.decode()}))
-        yield upstream
 
 
 def test_the_transports_that_reach_a_network_are_held(lib: ModuleType) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flakestorm.boundary.seams.patches import Patch
+from flakestorm.boundary.seams.patches import Counted, Patch
 
 
 class Owner:
@@ -53,3 +53,24 @@ def test_a_wrapper_put_on_top_of_ours_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_patch_names_what_it_replaces() -> None:
     assert repr(Patch(Owner, "greet", loud)).endswith("Owner.greet>")
+
+
+def test_the_first_puts_in_and_the_last_takes_out() -> None:
+    told: list[str] = []
+    counted = Counted(lambda: told.append("in"), lambda: told.append("out"), lambda: told.append("then"))
+    with counted.held(), counted.held():
+        assert told == ["in", "then", "then"]
+    counted.uninstall()
+    assert (told[3:], counted.wanted) == (["out"], 0)
+
+
+def test_what_fails_afterwards_is_taken_out_again() -> None:
+    told: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("too old")
+
+    counted = Counted(lambda: told.append("in"), lambda: told.append("out"), fail)
+    with pytest.raises(ValueError, match="too old"):
+        counted.install()
+    assert (told, counted.wanted) == (["in", "out"], 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,14 +16,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Flow
 from flakestorm.errors import CallFailed, Misuse
 from inprocess_support import Watcher, crossing
-from upstream import HANG_UP, Canned, Upstream, document, sse, text
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as upstream:
-        upstream.reply("/x", lambda request: document({"got": request.body.decode()}))
-        yield upstream
+from upstream import HANG_UP, Canned, Upstream, sse, text
 
 
 def answer(reply: Reply) -> Watcher:

@@ -2,7 +2,7 @@ import pytest
 
 from flakestorm.config.model import Invariant
 from flakestorm.engine.events import CellResult, RunResult
-from flakestorm.engine.levels import Untold, load_plan, loaded
+from flakestorm.engine.load import Untold, load_plan, loaded
 from flakestorm.engine.loaded import Pace
 
 COMPLETES = Invariant(type="completes", id="completes")
@@ -110,3 +110,20 @@ def test_whoever_looks_at_calls_that_nobody_can_tell_apart_is_told() -> None:
         with pytest.raises(LookupError, match="cannot be told"):
             look(Untold())
     assert isinstance(Untold()[1:3], Untold)
+
+
+def test_users_may_come_at_a_rate() -> None:
+    plan = load_plan(users=[], rates=[0.5, 1, 20], runs=5, invariants=[COMPLETES], prompts=["a", "b"])
+    assert [s.name for s in plan.scenarios] == ["0.5 users a second", "1 user a second", "20 users a second"]
+    assert [sum(t.scenario is s for t in plan.trials) for s in plan.scenarios] == [6, 6, 6]
+    assert (plan.users, plan.rates) == ((500, 500, 500), (0.5, 1, 20))
+
+
+def test_the_knee_of_an_open_loop_is_a_rate() -> None:
+    plan = load_plan(users=[], rates=[2.5, 20], runs=40, invariants=[COMPLETES], prompts=["a"])
+    names = [scenario.name for scenario in plan.scenarios]
+    runs = [run(name, at, slow * 100 + at) for name, slow in zip(names, (1, 9), strict=True) for at in range(40)]
+    found = loaded(plan, runs, [], dict.fromkeys(names, Pace(4000, 3)))
+    assert (found.knee, [level.rate for level in found.levels]) == (20, [2.5, 20])
+    assert found.why.startswith("the knee is at 20 users a second: the median latency is")
+    assert loaded(plan, runs[:40], [], {names[0]: Pace(4000, 3)}).why == "no knee up to 2.5 users a second"

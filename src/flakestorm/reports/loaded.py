@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flakestorm.engine.levels import PERCENTS
+from flakestorm.engine.load import PERCENTS
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded
 from flakestorm.reports.text import counted, one_line
 from flakestorm.stats.percentiles import least_for
@@ -14,6 +14,12 @@ HEAD = ("users", "at once", "answered", "answers/s", *(f"p{percent} ms" for perc
 
 _NONE = "no answer"
 
+CLOSED = "closed loop: a user asks again when the answer has come; at once: runs that waited for an answer, on average"
+OPEN = (
+    "open loop: users come at this rate, whether or not others have been answered, and latencies count from when they "
+    "come; at once: runs that waited for an answer, on average"
+)
+
 
 def load_rows(load: Loaded) -> list[tuple[str, ...]]:
     """One row for each level, as wide as `HEAD`."""
@@ -23,7 +29,7 @@ def load_rows(load: Loaded) -> list[tuple[str, ...]]:
 def load_lines(load: Loaded) -> list[str]:
     """What broke where, with counts and intervals, and what the table means."""
     lines = [
-        f"{counted(level.users, 'user')}: {one_line(promise.invariant, 80)} held in {promise.passed} of "
+        f"{level.scenario}: {one_line(promise.invariant, 80)} held in {promise.passed} of "
         f"{promise.conclusive} runs [{promise.low:.3f}, {promise.high:.3f}]"
         + (", worse than chance explains" if promise.worse else "")
         for level in load.levels
@@ -34,7 +40,7 @@ def load_lines(load: Loaded) -> list[str]:
     short = [f"p{percent} (needs {least_for(percent)})" for percent in PERCENTS if percent not in given]
     lines += [f"too few runs at every level for {', '.join(short)}"] if short else []
     lines += [
-        f"{counted(level.users, 'user')}: up to {level.own_ms:.0f} ms of a latency may be flakestorm's own work; the "
+        f"{level.scenario}: up to {level.own_ms:.0f} ms of a latency may be flakestorm's own work; the "
         "knee allows for it"
         for level in load.levels[-1:]
         if level.own_ms is not None
@@ -43,7 +49,7 @@ def load_lines(load: Loaded) -> list[str]:
     lines += [f"{counted(unknown, 'run')} could not be made from here: left out of the latencies"] if unknown else []
     return [
         *lines,
-        "closed loop: a user asks again when the answer has come; at once: runs that waited for an answer, on average",
+        OPEN if any(level.rate is not None for level in load.levels) else CLOSED,
         "a run without an answer counts as slower than any answer",
     ]
 
@@ -53,7 +59,8 @@ def _row(level: LevelResult) -> tuple[str, ...]:
     speed = "-" if level.per_second is None else f"{level.per_second:.1f}"
     latencies = (_latency(found.get(percent)) for percent in PERCENTS)
     busy = "-" if level.under_way is None else f"{level.under_way:.1f}"
-    return (str(level.users), busy, f"{level.answered} of {level.runs}", speed, *latencies)
+    users = str(level.users) if level.rate is None else f"{level.rate:g}/s"
+    return (users, busy, f"{level.answered} of {level.runs}", speed, *latencies)
 
 
 def _latency(latency: LatencyAt | None) -> str:

@@ -1,9 +1,13 @@
 """Load: the same prompts, by more and more users at once.
 
 A level is a scenario without faults in which so many runs are under way at a time, so map, score and gate are those of
-every other command. The loop is closed: a user asks again when the answer has come, and a level's first runs begin
-together. So an agent that stalls is asked less often; what is measured is what so many users would wait, and not what a
-given rate of arrivals would do to it.
+every other command.
+
+The loop is closed, where nothing else is asked for: a user asks again when the answer has come, and a level's first
+runs begin together. So an agent that stalls is asked less often; what is measured is what so many users would wait. In
+an open loop new users come at a given rate, whatever becomes of those before (Schroeder, Wierman and Harchol-Balter,
+*Open Versus Closed: A Cautionary Tale*, 2006), and a latency counts from when a user came, also where there was no room
+to ask at once: what came late would else be left out just when it is slow (Tene, *How NOT to Measure Latency*, 2015).
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from flakestorm.stats.intervals import wilson
 from flakestorm.stats.percentiles import percentile
 from flakestorm.tape.model import Exchange
 
-__all__ = ["PERCENTS", "Untold", "load_plan", "loaded"]
+__all__ = ["MOST", "PERCENTS", "Untold", "load_plan", "loaded"]
 
 
 class Untold(Sequence[Exchange]):
@@ -44,6 +48,9 @@ class Untold(Sequence[Exchange]):
 
 _UNTOLD = "under load, the calls of one run of a shared agent cannot be told from those of others"
 
+MOST = 500
+"""How many runs may be under way at once, at whatever rate users come."""
+
 PERCENTS = (50, 90, 95, 99)
 """Which percentiles of the latencies are given, where there are runs enough."""
 
@@ -56,6 +63,7 @@ def load_plan(
     prompts: Sequence[str],
     trials: int | None = None,
     notes: Sequence[str] = (),
+    rates: Sequence[float] = (),
 ) -> Plan:
     """Lay out the runs of every level.
 
@@ -66,17 +74,19 @@ def load_plan(
         prompts: the golden prompts.
         trials: runs of each prompt in place of `runs`; a level still has as many runs as users.
         notes: what is known to be missing before anything is run.
+        rates: of each level, how many new users come in a second; in place of `users`.
     """
-    scenarios = tuple(Scenario(name=f"{n} user{'' if n == 1 else 's'}") for n in users)
+    each_second = " a second" if rates else ""
+    scenarios = tuple(Scenario(name=f"{n:g} user{'' if n == 1 else 's'}{each_second}") for n in rates or users)
     probes = tuple(dict.fromkeys(probe for invariant in invariants for probe in invariant.probes))
     plan = Plan(
         "load", scenarios, tuple(invariants), (*prompts, *probes), len(prompts), (), notes=tuple(notes),
-        users=tuple(users),
+        users=(MOST,) * len(rates) if rates else tuple(users), rates=tuple(rates),
     )  # fmt: skip
     chosen = [p for p in range(len(plan.prompts)) if plan.judges(p)]
     baseline = plan.controls(p for p in chosen if any(map(needs_baseline, plan.judges(p))))
     made: list[Trial] = []
-    for scenario, count in zip(scenarios, users, strict=True):
+    for scenario, count in zip(scenarios, [1] * len(rates) if rates else users, strict=True):
         each = max(trials or -(-runs // len(chosen)), -(-count // len(chosen))) if chosen else 0
         made += [  # the prompts take turns, so that users ask different things at the same time
             Trial(run_id(len(baseline) + len(made) + at), scenario, p, plan.prompts[p], number, plan.judges(p))
@@ -94,7 +104,8 @@ def loaded(plan: Plan, runs: Sequence[RunResult], cells: Sequence[CellResult], p
         paces: of each level that was finished, by the scenario's name.
     """
     levels: list[LevelResult] = []
-    for scenario, users in zip(plan.scenarios, plan.users, strict=True):
+    rates = plan.rates or (None,) * len(plan.scenarios)
+    for scenario, users, rate in zip(plan.scenarios, plan.users, rates, strict=True):
         level = _level(
             scenario.name,
             users,
@@ -102,9 +113,11 @@ def loaded(plan: Plan, runs: Sequence[RunResult], cells: Sequence[CellResult], p
             [cell for cell in cells if cell.scenario == scenario.name],
             paces.get(scenario.name),
         )
+        level = replace(level, rate=rate)
         levels.append(_compared(levels[0], level) if levels else level)
     knee = next((level for level in levels if level.slower or any(p.worse for p in level.promises)), None)
-    return Loaded(tuple(levels), None if knee is None else knee.users, _why(levels, knee))
+    at = None if knee is None else knee.users if knee.rate is None else knee.rate
+    return Loaded(tuple(levels), at, _why(levels, knee))
 
 
 def _level(
@@ -178,16 +191,16 @@ def _slower(first: LatencyAt | None, now: LatencyAt | None, own_ms: float) -> bo
 
 def _why(levels: Sequence[LevelResult], knee: LevelResult | None) -> str:
     if knee is None:
-        most = max((level.users for level in levels if level.duration_ms is not None), default=0)
-        if not most:
+        done = [level.scenario for level in levels if level.duration_ms is not None]
+        if not done:
             return "no level was finished"
         already = [p.invariant for p in levels[0].promises if p.failing]
         said = f" ({', '.join(already)} broken from the first level on)" if already else ""
-        return f"no knee up to {most} user{'' if most == 1 else 's'}{said}"
+        return f"no knee up to {done[-1]}{said}"
     found = [f"{p.invariant} holds in {p.passed} of {p.conclusive} runs" for p in knee.promises if p.worse]
     if knee.slower:
         now, first = _median(knee), _median(levels[0])
         ms = "no answer" if now is None or now.value is None else f"{now.value:.0f} ms"
         was = "?" if first is None or first.value is None else f"{first.value:.0f} ms"
         found.append(f"the median latency is {ms}, after {was} at first")
-    return f"the knee is at {knee.users} users: {', '.join(found)}"
+    return f"the knee is at {knee.scenario}: {', '.join(found)}"

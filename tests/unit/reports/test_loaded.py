@@ -4,7 +4,7 @@ import pytest
 
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, PromiseAt
 from flakestorm.reports import document, html, markdown, terminal
-from flakestorm.reports.load import HEAD, load_lines, load_rows
+from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from report_samples import HOSTILE, sample
 
 HALF = (LatencyAt(50, 120.46, 99.96, None, 39), LatencyAt(90, None, 130.0, None, 39))
@@ -54,3 +54,14 @@ def test_what_an_id_says_is_no_markup() -> None:
     shown = html.render(replace(sample(), command="load", load=replace(LOAD, levels=(hostile,))))
     assert "<script>window.pwned" not in shown
     assert "<script>" not in markdown.markdown(replace(sample(), load=replace(LOAD, levels=(hostile,))))
+
+
+def test_an_open_loop_says_that_it_is_one() -> None:
+    levels = tuple(replace(level, rate=rate) for level, rate in zip(LEVELS, (0.5, 20.0), strict=True))
+    found = replace(LOAD, levels=levels, knee=20.0)
+    assert [row[0] for row in load_rows(found)] == ["0.5/s", "20/s"]
+    lines = "\n".join(load_lines(found))
+    assert "open loop: users come at this rate" in lines
+    assert "closed loop" not in lines
+    report = replace(sample(), command="load", load=found)
+    assert document.from_document(document.to_document(report)).load == found

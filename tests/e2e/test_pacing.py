@@ -1,0 +1,139 @@
+"""A world that limits the rate of calls: what waits for it, what is said of it, and what stays the same."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from e2e_support import LONG_ANSWER, PROGRAMS, Done, flakestorm, sdk_agent, world, write_config
+from pages_support import DOCS, Reader
+from schema_support import held_to
+from upstream import Canned, Request, Upstream, document
+
+CHAT = "/v1/chat/completions"
+BUSY = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
+ANSWERS = {"id": "answers", "type": "contains", "value": "flights"}
+
+
+class Limiter:
+    """Refuses some of the requests to the model; knows when each came, and when each refusal went."""
+
+    def __init__(self, up: Upstream, refuses: Callable[[int, Request], int | None]) -> None:
+        """`refuses` is given the request and its number, from 1, and gives the milliseconds to wait; None grants it."""
+        [inner] = up._scripts[CHAT]
+        self.came, self.went = list[float](), dict[int, float]()
+        self._inner, self._refuses, self._lock = inner, refuses, threading.Lock()
+        up.reply(CHAT, self.answer)
+
+    def answer(self, request: Request) -> Canned:
+        with self._lock:
+            self.came.append(time.monotonic())
+            number = len(self.came)
+            wait_ms = self._refuses(number, request)
+            if wait_ms is not None:
+                self.went[number] = time.monotonic()
+                return document(BUSY, status=429, headers={"retry-after-ms": str(wait_ms)})
+        return self._inner(request)
+
+
+def contract(folder: Path, up: Upstream, *words: str, scenario: dict[str, Any] | None = None, **advanced: Any) -> Done:
+    write_config(
+        folder,
+        agent=sdk_agent(up),
+        contract={"name": "c", "invariants": [ANSWERS], "chaos_matrix": [scenario or {"name": "calm"}]},
+        advanced={"seed": 3, **advanced},
+    )
+    done = flakestorm(folder, "contract", "run", "--all-trials", *words, report=True)
+    assert done.report is not None, done.err
+    held_to("report", done.report)
+    return done
+
+
+def test_no_run_is_started_before_the_time_a_real_refusal_names(tmp_path: Path) -> None:
+    with world() as up:
+        limiter = Limiter(up, lambda n, _: {3: 20, 4: 20, 5: 1500}.get(n))  # the second run, and both of its retries
+        done = contract(tmp_path, up, "--trials", "3", "--concurrency", "1")
+    runs, cells = done.report["runs"], done.report["cells"]
+    assert [run["output"] for run in runs] == [LONG_ANSWER, "the model is busy", LONG_ANSWER]
+    assert limiter.came[5] - limiter.went[5] >= 1.5
+    assert [cell["verdict"] for cell in cells] == ["pass", "inconclusive", "pass"]
+    assert cells[1]["reason"].startswith(
+        "the world, and no fault, refused llm/gpt-4o#1 and 2 more calls for the rate (429), and the agent never got "
+        "through (otherwise: fail, "
+    )
+    assert done.code == 0
+    assert runs[1]["refusals"][2] == {"site": "llm/gpt-4o#3", "status": 429, "wait_ms": 1500.0}
+    assert "refusals" not in runs[0]
+    pacing = done.report["pacing"]
+    assert (pacing["refusals"], pacing["runs"], pacing["holds"], pacing["least"]) == (3, 1, 1, None)
+    assert pacing["held_ms"] > 0
+    assert any(note.startswith("the world refused 3 calls in 1 run for the rate") for note in done.report["notes"])
+    assert "no run is started for " in done.err
+
+
+def test_what_runs_do_does_not_depend_on_the_pace(tmp_path: Path) -> None:
+    half = {"name": "half", "tool_faults": [{"tool": "search", "mode": "error", "probability": 0.5}]}
+    firsts = []
+
+    def fifth(_: int, request: Request) -> int | None:
+        if request.headers["x-stainless-retry-count"] != "0":
+            return None
+        firsts.append(request)
+        return 40 if len(firsts) % 5 == 0 else None
+
+    found = []
+    for name, refuses, advanced in (
+        ("free", lambda _n, _r: None, {}),
+        ("held", fifth, {"rate_limit": {"calls_per_minute": 6000}}),
+    ):
+        (folder := tmp_path / name).mkdir()
+        with world() as up:
+            limiter = Limiter(up, refuses)
+            done = contract(folder, up, "--trials", "8", "--concurrency", "2", scenario=half, **advanced)
+        runs = done.report["runs"]
+        assert sum(len(run.get("refusals", ())) for run in runs) == len(limiter.went)
+        assert done.report.get("pacing", {}).get("refusals", 0) == len(limiter.went)
+        found.append([(run["output"], run["faults"]["fired"]) for run in runs if run["scenario"] == "half"])
+        found[-1] += [(cell["verdict"], cell["reason"]) for cell in done.report["cells"]]
+    assert limiter.went
+    assert found[0] == found[1]
+    assert {len(fired) for _, fired in found[0][:8]} == {0, 1}
+
+
+def test_a_refusal_that_a_fault_makes_holds_nothing_back(tmp_path: Path) -> None:
+    modes = (
+        {"mode": mode, "retry_after_ms": 30, "calls": [n]} for n, mode in enumerate(("rate_limit", "overloaded"), 1)
+    )
+    with world() as up:
+        limited = {"name": "limited", "llm_faults": [*modes]}
+        done = contract(tmp_path, up, "--trials", "4", "--concurrency", "2", scenario=limited)
+    assert [cell["verdict"] for cell in done.report["cells"]] == ["pass"] * 4
+    assert {len(run["faults"]["fired"]) for run in done.report["runs"]} == {2}
+    assert "pacing" not in done.report
+    assert not any("refusals" in run for run in done.report["runs"])
+
+
+def test_all_instances_of_an_agent_use_up_one_rate(tmp_path: Path) -> None:
+    write_config(
+        tmp_path,
+        agent={
+            "endpoint": "http://127.0.0.1:{port}",
+            "start": [sys.executable, str(PROGRAMS / "crowded_agent.py"), "{port}"],
+            "request_template": '{"input": "{prompt}"}',
+        },
+        contract={"name": "c", "invariants": [{"type": "completes"}], "chaos_matrix": [{"name": "calm"}]},
+        advanced={"concurrency": 4, "rate_limit": {"calls_per_minute": 600}},
+    )
+    done = flakestorm(tmp_path, "contract", "run", "--trials", "4", report=True)
+    assert done.code == 0, done.out + done.err
+    # All four could begin at once, and each has waited a tenth of a second after the one before.
+    assert done.report["pacing"]["spaced_ms"] >= 299
+    assert "starts waited 0." in done.out
+    loaded = flakestorm(tmp_path, "load", "--users", "4", "--runs", "4", report=True)
+    assert any(note.startswith("advanced.rate_limit is not kept under load") for note in loaded.report["notes"])
+
+
+def test_the_page_can_be_followed(tmp_path: Path) -> None:
+    Reader(tmp_path).follow(DOCS / "how-to" / "rate-limits.md")
