@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import sys
 import tempfile
 from pathlib import Path
 
-from fuzz.targets import TARGETS, check_of
+from fuzz.targets import TARGETS, check_of, late
 
 HERE = Path(__file__).parent
 HANG_S = 10
 """An input that takes longer is a hang."""
+MOST_BYTES = 1024
+"""Of an input. Twice as many took longer and reached no further branch of any target."""
+FEWER_BYTES = {"scanner": 400, **dict.fromkeys(("config", "langfuse", "matcher", "mcp", "wires"), 512)}
+"""Where so many reach every branch that more reach; a recipe of the scanner uses up no more."""
 
 
 def main() -> None:
@@ -40,7 +43,7 @@ def main() -> None:
         sys.exit("fuzzing needs atheris: pip install --group fuzz")
     with atheris.instrument_imports(include=["flakestorm"]):
         check = check_of(given.target)
-        for name in _used(given.target):
+        for name in late(given.target):
             importlib.import_module(name)
     corpus = given.corpus or Path(tempfile.gettempdir(), "flakestorm-fuzz", given.target)
     corpus.mkdir(parents=True, exist_ok=True)
@@ -50,24 +53,13 @@ def main() -> None:
         f"-runs={given.runs}",
         f"-timeout={HANG_S}",
         "-rss_limit_mb=2048",
-        "-max_len=2048",
+        f"-max_len={FEWER_BYTES.get(given.target, MOST_BYTES)}",
         "-print_final_stats=1",
     ]
     if given.seconds:
         limits.append(f"-max_total_time={given.seconds}")
     atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={corpus.parent / given.target}-", *folders], check)
     atheris.Fuzz()
-
-
-def _used(target: str) -> list[str]:
-    """Modules that are imported late, so that they are watched too."""
-    wires = ["openai_chat", "openai_responses", "anthropic", "gemini", "ollama", "bedrock", "embeddings", "completions"]
-    late = {
-        "wires": [*wires, "mcp"],
-        "requests": [*wires, *(f"results_{wire}" for wire in wires[:5]), "context", "dialects", "history"],
-    }
-    names = [f"flakestorm.wire.{name}" for name in late.get(target, [])]
-    return [name for name in names if importlib.util.find_spec(name) is not None]
 
 
 if __name__ == "__main__":

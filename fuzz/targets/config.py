@@ -1,10 +1,13 @@
-"""Configurations from strangers: they load, or are refused with a `ConfigError`."""
+"""Configurations, profiles, contracts and sessions from strangers: they load, or are refused with a `ConfigError`."""
 
 from __future__ import annotations
 
 import json
 
-from flakestorm.config.load import loads
+from flakestorm.config.faults import Chaos
+from flakestorm.config.load import loads, reads
+from flakestorm.config.model import Contract
+from flakestorm.config.replays import ReplaySession
 from flakestorm.errors import ConfigError
 from fuzz.material import Bytes
 
@@ -27,17 +30,25 @@ WORDS = (
 _BASE = '{"version": "2.0", "agent": {"endpoint": "http://127.0.0.1:1/"}, "golden_prompts": ["x"], %s}'
 
 
+_OTHERS = (Chaos, Contract, ReplaySession)
+
+
 def check(data: bytes) -> None:
     source = Bytes(data)
-    way = source.below(4)
+    way = source.below(5)
     if way == 0:
         text = source.rest().decode("utf-8", "replace")
-    elif way == 1:
+    elif way in (1, 4):
         text = json.dumps(source.value(WORDS))
     else:
         key = source.word(WORDS)
         text = _BASE % f"{json.dumps(key)}: {json.dumps(source.value(WORDS))}"
     try:
+        if way == 4:
+            model = _OTHERS[source.below(len(_OTHERS))]
+            session = model is ReplaySession
+            reads(text, model, variables={"HOME": "/root"}, folder="/nonexistent", literal=session)
+            return
         loads(text, file="flakestorm.yaml", variables={"HOME": "/root"}, folder="/nonexistent")
     except ConfigError:
         pass

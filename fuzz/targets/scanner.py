@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flakestorm.patterns.injection import injections
 from flakestorm.patterns.refusal import is_refusal
-from flakestorm.patterns.scanner import scan
+from flakestorm.patterns.scanner import readings, scan
 from fuzz.material import Bytes
 
 __all__ = ["check"]
@@ -21,17 +21,22 @@ WORDS = (
 
 def check(data: bytes) -> None:
     source = Bytes(data)
-    if source.below(2):
+    way = source.byte()
+    if way % 2:
         text = source.rest().decode("utf-8", "surrogateescape" if source.below(2) else "replace")
     else:
         text = "".join(
             WORDS[source.below(len(WORDS))] * (1 + source.below(3)) + source.text() for _ in range(source.below(12))
         )
-    end = 0
-    for finding in scan(text):
-        assert 0 <= finding.start < finding.end <= len(text)
-        assert finding.start >= end
-        end = finding.end
+    if way & 4:  # what scan looks for, and the rest
+        for finding in readings(text):
+            assert 0 <= finding.start < finding.end <= len(text)
+    else:
+        end = 0
+        for finding in scan(text):
+            assert 0 <= finding.start < finding.end <= len(text)
+            assert finding.start >= end
+            end = finding.end
     for finding in injections(text):
         assert 0 <= finding.start <= finding.end <= len(text)
     is_refusal(text)

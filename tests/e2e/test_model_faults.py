@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from e2e_support import LONG_ANSWER, Done, flakestorm, sdk_agent, world, write_config
+from upstream import sse
 
 CHAT = "/v1/chat/completions"
 
@@ -39,6 +40,25 @@ def test_what_is_not_streamed_cannot_break_off_and_proves_nothing(tmp_path: Path
     with world() as up:
         done = run(tmp_path, up, "llm/gpt-4o#2=stream_cut:3", stream=False)
     assert (fired(done), done.run("injected")["output"], done.code) == ([], LONG_ANSWER, 3)
+
+
+@pytest.mark.parametrize("words", ["", ":2"])
+def test_a_stream_of_no_more_events_than_are_to_arrive_cannot_break_off_and_proves_nothing(
+    tmp_path: Path, words: str
+) -> None:
+    """By default three arrive; this answer has two, the text and the end, and comes whole."""
+    delta = {"role": "assistant", "content": "a short answer"}
+    event = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o",
+             "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}  # fmt: skip
+    with world() as up:
+        up.reply(CHAT, sse([event, "[DONE]"]))
+        done = run(tmp_path, up, f"llm/*=stream_cut{words}", stream=True)
+        cut = run(tmp_path, up, "llm/*=stream_cut:1", stream=True)
+    assert (fired(done), done.run("injected")["output"], done.code) == ([], "a short answer", 3)
+    assert done.report is not None
+    assert (done.report["verdict"], done.cell("injected", "answers")["verdict"]) == ("inconclusive", "inconclusive")
+    assert f"the stream had no more than {words[1:] or 3} events" in done.out
+    assert [mode for _, mode in fired(cut)] == ["stream_cut"]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

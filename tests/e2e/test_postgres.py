@@ -1,16 +1,21 @@
 """Two machines with one store: what one saves, the other shows, exports and resumes."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from cluster_support import bare, many_cells
-from e2e_support import FLAKESTORM, clean_env, flakestorm
-from postgres_support import MISSING, postgres, programs
+from e2e_support import FLAKESTORM, Done, clean_env, flakestorm, write_config
+from postgres_support import MISSING, NOBODY_ELSE, postgres, programs
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -41,6 +46,98 @@ def test_what_one_machine_saves_another_shows_exports_and_resumes(tmp_path: Path
     assert rest.report is not None
     assert whole.report is not None
     assert [cell["verdict"] for cell in rest.report["cells"]] == [cell["verdict"] for cell in whole.report["cells"]]
+
+
+AGENT = """
+import os
+
+def answer(text):
+    return os.urandom(100_000).hex()
+"""
+LEAVING = """
+import itertools, os, psycopg
+
+calls = itertools.count()
+
+def answer(text):
+    if next(calls) == 5:
+        with psycopg.connect(os.environ["FLAKESTORM_STORE"], autocommit=True) as db:
+            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'flakestorm'")
+    return "fine"
+"""
+
+
+def one_agent(folder: Path, code: str) -> Path:
+    """A project of twenty runs, one after the other."""
+    (folder / "my_agent.py").write_text(code)
+    rule = {"id": "answers", "type": "output_not_empty"}
+    contract = {"name": "c", "invariants": [rule], "chaos_matrix": [{"name": "plain"}], "trials": 20}
+    agent = {"type": "python", "endpoint": "my_agent:answer"}
+    return write_config(folder, agent=agent, contract=contract, advanced={"concurrency": 1, "seed": 1})
+
+
+@contextmanager
+def database(server: dict[str, str], name: str, setting: str) -> Iterator[dict[str, str]]:
+    """Another database of the server, whose sessions begin with this setting."""
+    with psycopg.connect(server["FLAKESTORM_STORE"], autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")
+        db.execute(f"ALTER DATABASE {name} SET {setting}")
+        try:
+            yield {"FLAKESTORM_STORE": server["FLAKESTORM_STORE"].replace("/postgres?", f"/{name}?")}
+        finally:
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def whole_but_not_saved(done: Done) -> str:
+    """What a command said that made its report and could not keep it."""
+    assert done.code == 0, done.err
+    assert done.report is not None
+    assert (len(done.report["runs"]), done.report["verdict"]) == (20, "pass")
+    assert "this report was not saved for later: the store postgresql://" in done.err
+    return done.err
+
+
+def test_a_full_disk_of_the_server_costs_the_saved_report_and_nothing_else(
+    tmp_path: Path, server: dict[str, str]
+) -> None:
+    place = Path(tempfile.mkdtemp(prefix="flakestorm-pg-", dir="/tmp"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        place.rmdir()
+        pytest.skip("a small file system can be mounted by root only")
+    (place / "space").mkdir()
+    shutil.chown(place / "space", NOBODY_ELSE)
+    try:
+        with psycopg.connect(server["FLAKESTORM_STORE"], autocommit=True) as db:
+            db.execute(f"CREATE TABLESPACE small LOCATION '{place / 'space'}'")
+            one_agent(tmp_path, AGENT)
+            with database(server, "crowded", "default_tablespace = small") as env:
+                done = flakestorm(tmp_path, "contract", "run", env=env, report=True)
+                left = flakestorm(tmp_path, "report", "--format", "json", env=env)
+            db.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+        place.rmdir()
+    assert "the disk is full; make room" in whole_but_not_saved(done)
+    assert left.code == 0, left.err  # what there is can be read
+    assert [entry["done"] for entry in json.loads(left.out)["reports"]] in ([], [False])
+
+
+def test_a_server_that_may_not_be_written_to_is_told_of(tmp_path: Path, server: dict[str, str]) -> None:
+    one_agent(tmp_path, AGENT)
+    with database(server, "standby", "default_transaction_read_only = on") as env:
+        done = flakestorm(tmp_path, "contract", "run", env=env, report=True)
+    assert "in a read-only transaction" in whole_but_not_saved(done)
+
+
+def test_a_server_that_goes_away_in_the_middle_costs_the_saved_report_alone(
+    tmp_path: Path, server: dict[str, str]
+) -> None:
+    one_agent(tmp_path, LEAVING)
+    done = flakestorm(tmp_path, "contract", "run", env=server, report=True)
+    assert "terminating connection" in whole_but_not_saved(done)
+    kept = json.loads(flakestorm(tmp_path, "report", "--format", "json", env=server).out)["reports"][0]
+    assert kept["done"] is False
 
 
 def shown_id(folder: Path, server: dict[str, str]) -> str:

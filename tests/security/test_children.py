@@ -22,6 +22,18 @@ def test_interrupted_runs_leave_nobody_behind_and_lose_nothing_that_was_saved(tm
     tally = interrupted(tmp_path, RUNS, seed=7, longest_s=3.0)
     assert tally.runs + tally.finished == RUNS
     assert (tally.orphans, tally.lost, tally.broken) == (0, 0, 0)
+    assert tally.unmoved == [], "it would take far longer to get to a verdict"
+
+
+def test_a_command_started_by_a_background_job_is_interrupted_too_where_its_starter_says_so(tmp_path: Path) -> None:
+    """Who is told to ignore Ctrl-C passes that on, as a shell does to its background jobs; what interrupts commands
+    here takes it back first, or those still being imported would go on to their verdict."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        tally = interrupted(tmp_path, 1, seed=7, longest_s=0.2, signals=[signal.SIGINT])
+    finally:
+        assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
+    assert (tally.runs, tally.unmoved) == (1, [])
 
 
 STUBBORN = """

@@ -79,6 +79,39 @@ BASE = 'version: "2.0"\nagent: {endpoint: "http://127.0.0.1:1/"}\ngolden_prompts
 
 
 @pytest.mark.parametrize(
+    ("extra", "key"),
+    [
+        ({"agent": {"env": {"A": "x\0y"}}}, "agent.env.A"),
+        ({"agent": {"env": {"A=B": "x"}}}, "agent.env.A=B"),
+        ({"output": {"path": "x\0y"}}, "output.path"),
+        ({"replays": {"sessions": [{"file": "x\0y"}]}}, "replays.sessions[0]"),
+        ({"contract": {"invariants": [{"type": "json_schema", "schema": "x\0y"}]}}, "contract.invariants[0].schema"),
+        ({"output": {"path": "x" * 5000}}, "no file names that long"),
+        ({"agent": {"type": "command", "start": "true", "cwd": "x" * 5000}}, "no file names that long"),
+    ],
+)
+def test_a_text_that_the_system_cannot_take_is_told_of_in_words(
+    tmp_path: Path, extra: dict[str, dict[str, object]], key: str
+) -> None:
+    (tmp_path / "agent.py").write_text("def answer(text): return 'fine'\n")
+    said: dict[str, dict[str, object]] = {
+        "agent": {"type": "python", "endpoint": "agent:answer"},
+        "contract": {
+            "name": "c",
+            "invariants": [{"id": "answers", "type": "output_not_empty"}],
+            "chaos_matrix": [{"name": "plain"}],
+        },
+    }
+    for block, keys in extra.items():
+        said[block] = {**said.get(block, {}), **keys}
+    write_config(tmp_path, **said)
+    done = flakestorm(tmp_path, "contract", "run")
+    assert done.code == 2, done.err
+    assert key in done.err
+    assert "defect" not in done.err
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"

@@ -1,12 +1,14 @@
 """Runs of a launched agent that are interrupted at random moments: what is left over, and what is lost.
 
-    python tests/support/interrupting.py 200 [SEED]
+    python tests/support/interrupting.py 200 [SEED] [--signal KILL]
 
-does 200 of them and prints figures such as docs/explanation/security.md quotes; CI does a few.
+does 200 of them, by each signal in turn or by one, and prints figures such as docs/explanation/security.md quotes; CI
+does a few.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -20,12 +22,14 @@ import threading
 import time
 import uuid
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from e2e_support import FLAKESTORM, clean_env, write_config
 
-__all__ = ["SIGNALS", "Tally", "interrupted"]
+__all__ = ["SIGNALS", "Tally", "Unmoved", "interrupted"]
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 
@@ -52,6 +56,25 @@ _GONE_S = 60.0
 
 
 @dataclass
+class Unmoved:
+    """A command that was told to stop and ended as if it had not been: with a verdict.
+
+    Args:
+        how: the signal. code: what it ended with.
+        saved: its runs in the store when the signal was sent; in_the_end: when it had ended.
+        told: whether its verdict had been printed when the signal was sent.
+        went_on_s: how long it took to end.
+    """
+
+    how: str
+    code: int
+    saved: int
+    in_the_end: int
+    told: bool
+    went_on_s: float
+
+
+@dataclass
 class Tally:
     """What came of it.
 
@@ -61,6 +84,7 @@ class Tally:
         orphans: processes that were still there a minute after their command had ended.
         saved: runs that a reader had seen in the store before a command was ended; lost: of them, those that are gone.
         broken: stores that were damaged, and tapes whose content was not that of their digest.
+        unmoved: commands that went on to a verdict after the signal.
     """
 
     runs: int = 0
@@ -71,10 +95,18 @@ class Tally:
     broken: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     by_signal: Counter[str] = field(default_factory=Counter)
+    unmoved: list[Unmoved] = field(default_factory=list)
 
 
-def interrupted(folder: Path, count: int, *, seed: int = 1, longest_s: float = 3.0) -> Tally:
-    """Start `contract run` so often in one folder, and end each at a random moment by each signal in turn."""
+def interrupted(
+    folder: Path,
+    count: int,
+    *,
+    seed: int = 1,
+    longest_s: float = 3.0,
+    signals: Sequence[signal.Signals] = SIGNALS,
+) -> Tally:
+    """Start `contract run` so often in one folder, and end each at a random moment by each of the signals in turn."""
     (folder / "agent.py").write_text(_AGENT)
     write_config(
         folder,
@@ -96,17 +128,33 @@ def interrupted(folder: Path, count: int, *, seed: int = 1, longest_s: float = 3
         advanced={"concurrency": 3, "seed": 5},
     )
     tally, rng = Tally(), random.Random(seed)
-    for number in range(count):
-        _one(folder, SIGNALS[number % len(SIGNALS)], rng.uniform(0.1, longest_s), tally)
+    with _heeded(signal.SIGINT):
+        for number in range(count):
+            _one(folder, signals[number % len(signals)], rng.uniform(0.1, longest_s), tally)
     return tally
+
+
+@contextmanager
+def _heeded(how: signal.Signals) -> Iterator[None]:
+    """A shell has its background jobs ignore Ctrl-C, and so would all that they start, until it says otherwise: a
+    command that is interrupted while it is still being imported then goes on to its verdict."""
+    before = signal.getsignal(how)
+    if before is signal.SIG_IGN:
+        signal.signal(how, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(how, before)
 
 
 def _one(folder: Path, how: signal.Signals, after_s: float, tally: Tally) -> None:
     mark = uuid.uuid4().hex
-    command = subprocess.Popen(
-        [str(FLAKESTORM), "contract", "run"], cwd=folder, env=clean_env({_MARK: mark}),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+    said = folder / "said"
+    with said.open("wb") as out:
+        command = subprocess.Popen(
+            [str(FLAKESTORM), "contract", "run"], cwd=folder, env=clean_env({_MARK: mark}),
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     seen: set[tuple[str, str]] = set()
     before = max((report for report, _ in _kept(folder)[0]), default="")
     over = threading.Event()
@@ -118,10 +166,16 @@ def _one(folder: Path, how: signal.Signals, after_s: float, tally: Tally) -> Non
     except subprocess.TimeoutExpired:
         over.set()
         reader.join()  # what it has seen was saved before the signal
+        told = b"saved: " in said.read_bytes()
         command.send_signal(how)
+        sent = time.monotonic()
         command.wait(120)
+        went_on_s = time.monotonic() - sent
         tally.runs += 1
         tally.by_signal[how.name] += 1
+        if command.returncode in (0, 1, 3):
+            own = [report for report, _ in _kept(folder)[0] if report > before]
+            tally.unmoved.append(Unmoved(how.name, command.returncode, len(seen), len(own), told, round(went_on_s, 2)))
     finally:
         over.set()
         reader.join()
@@ -187,9 +241,21 @@ def _marked(mark: str) -> list[int]:
     return found
 
 
-if __name__ == "__main__":
+def _main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("count", type=int)
+    asked.add_argument("seed", type=int, nargs="?", default=1)
+    names = [each.name.removeprefix("SIG") for each in SIGNALS]
+    asked.add_argument("--signal", choices=names, help="this one alone; default: each in turn")
+    given = asked.parse_args()
+    signals = [signal.Signals[f"SIG{given.signal}"]] if given.signal else SIGNALS
     with tempfile.TemporaryDirectory() as place:
         began = time.monotonic()
-        done = interrupted(Path(place), int(sys.argv[1]), seed=int((*sys.argv, "1")[2]))
-        took = time.monotonic() - began
-    print(json.dumps({**done.__dict__, "took_s": round(took)}))
+        done = interrupted(Path(place), given.count, seed=given.seed, signals=signals)
+        took_s = round(time.monotonic() - began)
+        unmoved = [asdict(each) for each in done.unmoved]
+        print(json.dumps({**done.__dict__, "unmoved": unmoved, "took_s": took_s}), flush=True)  # removing it takes long
+
+
+if __name__ == "__main__":
+    _main()

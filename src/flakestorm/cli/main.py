@@ -18,6 +18,7 @@ _BEFORE = gc.get_threshold()
 gc.set_threshold(*GC_THRESHOLDS)  # before anything is imported, and until `main` is done
 
 import atexit
+import errno
 import os
 import sys
 import threading
@@ -182,6 +183,9 @@ def _run(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say no more
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # wherever a name is looked at first
+            click.echo(f"error: {str(error.filename)[:60]!r}...: the system takes no file names that long", err=True)
+            return 2
         if os.environ.get("FLAKESTORM_DEBUG"):
             raise
         click.echo(

@@ -29,6 +29,14 @@ from flakestorm.config.vocabulary import (
 __all__ = ["check", "name_invariants"]
 
 MAX_COUNT_V1 = 50
+_FOR_THE_SYSTEM: tuple[tuple[str, str], ...] = (
+    ("agent", "start"),
+    ("agent", "cwd"),
+    ("agent", "env"),
+    ("output", "path"),
+    ("output", "filename_template"),
+)
+"""Texts that the operating system is given as they are."""
 
 
 def check(root: Node, model: type[Strict]) -> Iterator[Problem]:
@@ -78,6 +86,30 @@ def _config(root: Node) -> Iterator[Problem]:
     yield from _contract(_at(root, "contract"), ("contract",))
     yield from _matrix(_at(root, "chaos_matrix"), ("chaos_matrix",))
     yield from _turns(root)
+    for block, key in _FOR_THE_SYSTEM:
+        yield from _without_nul(_at(_at(root, block), key), (block, key))
+    yield from _variables(_at(_at(root, "agent"), "env"), ("agent", "env"))
+
+
+def _variables(env: Node | None, path: Path) -> Iterator[Problem]:
+    """Names that no variable may have."""
+    for name in env.entries if isinstance(env, Mapping) else ():
+        if not name or "=" in name:
+            line = env.lines[name] if isinstance(env, Mapping) else 0
+            yield Problem((*path, name), line, f"{name!r} is no name of a variable: it must not be empty or hold '='")
+
+
+def _without_nul(node: Node | None, path: Path) -> Iterator[Problem]:
+    """What the system cannot be told: there a text ends where U+0000 is."""
+    if isinstance(node, Sequence):
+        for index, item in enumerate(node.items):
+            yield from _without_nul(item, (*path, index))
+    elif isinstance(node, Mapping):
+        for name, item in node.entries.items():
+            yield from _without_nul(Scalar(name, name, node.lines[name]), (*path, name))
+            yield from _without_nul(item, (*path, name))
+    elif node is not None and isinstance(node.value, str) and "\0" in node.value:
+        yield Problem(path, node.line, "holds the character U+0000, which no file name, argument or variable may hold")
 
 
 def _turns(root: Node) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ def read_schemas(root: Node, folder: str | os.PathLike[str]) -> Iterator[Problem
             read = parse(file.read_text("utf-8"), file=str(file))
             if not isinstance(read, Mapping):
                 raise ConfigError("a JSON Schema is an object")
-        except (OSError, UnicodeDecodeError, ConfigError) as error:
+        except (OSError, ValueError, ConfigError) as error:  # not UTF-8; no name for a file
             why = error.strerror if isinstance(error, OSError) else str(error)
             yield Problem((*path, "schema"), node.line, f"the schema file {node.value!r} cannot be read: {why}")
             rule.entries["schema"] = Mapping(node.line)

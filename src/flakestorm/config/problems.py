@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, TypeAlias, get_args, get_origin
 
 from msgspec import convert
@@ -57,8 +58,14 @@ def problems_of(root: Node, model: type[Strict]) -> Iterator[Problem]:
     Where text is wanted and the file has a bare `8000`, `yes` or `1.10`, it means the text as written, and the tree is
     put right; so the file may fit after this although it did not before.
     """
-    whole = json_schema(model)
+    whole = _schema_of(model)
     return _Reader(whole).block(root, model, (), root.line, _resolve(whole, whole))
+
+
+@cache
+def _schema_of(model: type[Strict]) -> _Schema:
+    """A model's JSON Schema, made once: making it takes far longer than reading a file. Only looked at."""
+    return json_schema(model)
 
 
 def in_words(data: dict[str, Any], model: type[Strict]) -> str:

@@ -52,6 +52,8 @@ class ReplaySession(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.file and not (self.id and self.input):
             raise ValueError("a replay session needs either 'file', or 'id' and 'input'")
+        if "\0" in (self.file or ""):
+            raise ValueError("'file' holds the character U+0000, which no file name may hold")
 
 
 class LangSmithFilter(Strict, frozen=True, kw_only=True):

@@ -6,6 +6,9 @@ it (`faults/base.py`, `contracts/base.py`), when something is built from the con
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
+
 from flakestorm.core.record import Record
 from flakestorm.core.registry import nearest
 
@@ -18,6 +21,7 @@ __all__ = [
     "MUTATION_WEIGHTS",
     "TOOL_MODES",
     "Vocabulary",
+    "added",
 ]
 
 
@@ -44,10 +48,10 @@ class Vocabulary(Record, frozen=True):
         """
         if word in self.words:
             return None
-        added = self._added()
-        if word in added:
+        others = frozenset() if self.group is None else added(self.group, tuple(sys.path))
+        if word in others:
             return None
-        known = sorted(self.words | added)
+        known = sorted(self.words | others)
         hint = dict(self.hints).get(word)
         if hint is not None:
             return f"unknown {self.what} {word!r}; {hint}"
@@ -55,12 +59,18 @@ class Vocabulary(Record, frozen=True):
         guess = f"did you mean {close!r}? " if close else ""
         return f"unknown {self.what} {word!r}; {guess}known: {', '.join(known)}"
 
-    def _added(self) -> set[str]:
-        if self.group is None:
-            return set()
-        from importlib.metadata import entry_points
 
-        return {point.name for point in entry_points(group=self.group)}
+@lru_cache(maxsize=64)
+def added(group: str, path: tuple[str, ...]) -> frozenset[str]:
+    """The words of installed plug-ins, looked for once: a file may hold a hundred thousand words nobody knows.
+
+    Args:
+        group: the entry-point group.
+        path: where distributions are looked for (`sys.path`).
+    """
+    from importlib.metadata import entry_points
+
+    return frozenset(point.name for point in entry_points(group=group))
 
 
 AGENT_TYPES = Vocabulary("agent type", frozenset({"http", "python", "langchain", "command"}), "flakestorm.agents")

@@ -8,7 +8,7 @@ where 18446744073709551616 and 18446744073709551617 would become one number.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -27,12 +27,14 @@ def parse(data: bytes | bytearray | memoryview | msgspec.Raw) -> Any:
     """The value of a JSON document, numbers exact.
 
     Raises:
-        ValueError: it is not JSON, or nested too deeply.
+        ValueError: it is not JSON, nested too deeply, or has a number with an exponent of nineteen digits or more.
     """
     try:
         return _decoder.decode(data)
     except RecursionError:
         raise ValueError("the document is nested too deeply") from None
+    except InvalidOperation:
+        raise ValueError("a number of the document has too large an exponent") from None
 
 
 def canonical(data: bytes) -> bytes:

@@ -161,7 +161,7 @@ def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int,
     if len(stretches) <= _MOST_HITS:
         found = merged(stretches)
         if len(found) <= _MOST_STRETCHES:
-            return merged([_whole(data, stretch) for stretch in found])
+            return merged([_whole(data, stretch) for stretch in found])  # longer, they may reach into the next
     return [(0, len(data))]
 
 

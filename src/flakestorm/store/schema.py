@@ -6,6 +6,7 @@ opening a file for writing takes the steps that are missing, in one transaction.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ __all__ = ["BUSY_S", "MIGRATIONS", "Sqlite", "connect", "explained"]
 
 BUSY_S = 10.0
 """How long one process waits for another that is writing. Transactions are short, so this is never reached in peace."""
+
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def _first(db: sqlite3.Connection) -> None:
@@ -120,16 +123,16 @@ def _migrate(db: sqlite3.Connection, migrations: Sequence[Callable[[sqlite3.Conn
 def explained(error: sqlite3.Error | OSError, file: Path) -> Misuse:
     """What went wrong with the store, in words, with what can be done."""
     said = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        said = error.strerror  # and no file's name, whatever words are in that
     if "readonly" in said or "unable to open" in said:
         said = "it cannot be opened or written there; make the folder writable"
-    elif "full" in said:
+    elif "full" in said or (isinstance(error, OSError) and error.errno in _FULL):
         said = "the disk is full; make room, or remove old reports with `flakestorm tapes prune`"
     elif "locked" in said:
         said = f"another process has kept it locked for {BUSY_S:g} s"
     elif "not a database" in said or "malformed" in said:
         said = "it is damaged or no database; move it away, a new one is made then"
-    elif isinstance(error, OSError) and error.strerror:
-        said = error.strerror
     return Misuse(f"the store {file}: {said}")
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -69,6 +70,7 @@ def test_version(capsys) -> None:
         (ConfigError("wrong", file="f.yaml", line=3), 2, "f.yaml:3: wrong"),
         (AgentUnreachable("nobody there"), 3, "nobody there"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "y" * 5000), 2, "no file names that long"),
         (RuntimeError("a bug"), 3, "internal error: RuntimeError: a bug"),
     ],
 )

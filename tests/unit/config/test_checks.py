@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from config_support import complaints, config
+from flakestorm.config import vocabulary
 from flakestorm.config.faults import Chaos
 from flakestorm.config.invariants import NEEDS, Invariant
-from flakestorm.config.load import reads
+from flakestorm.config.load import loads, reads
 from flakestorm.errors import ConfigError
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """To say what is installed, which is looked up once otherwise."""
+    vocabulary.added.cache_clear()
+    yield monkeypatch
+    vocabulary.added.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -46,6 +56,29 @@ from flakestorm.errors import ConfigError
 )
 def test_words_that_are_not_known(extra: str, said: str) -> None:
     assert said in "\n".join(complaints(extra))
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ('agent: {start: ["a\\0"]}', "agent.start[0]"),
+        ('agent: {cwd: "a\\0"}', "agent.cwd"),
+        ('agent: {env: {A: "a\\0"}}', "agent.env.A"),
+        ('agent: {env: {"a\\0": A}}', "agent.env.a\0"),
+        ('output: {path: "a\\0"}', "output.path"),
+        ('output: {filename_template: "a\\0"}', "output.filename_template"),
+    ],
+)
+def test_the_system_is_told_no_nul(keys: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(f"golden_prompts: [a]\n{keys}\n")
+    assert f"{key}: holds the character U+0000" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["''", "A=B", "'='"])
+def test_names_of_variables(name: str) -> None:
+    with pytest.raises(ConfigError, match="is no name of a variable"):
+        loads(f"golden_prompts: [a]\nagent: {{env: {{{name}: x}}}}\n")
 
 
 @pytest.mark.parametrize("kind", sorted(NEEDS))
@@ -138,14 +171,14 @@ def test_every_problem_is_reported_beside_those_of_the_shapes() -> None:
     ]
 
 
-def test_a_plugins_word_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugins_word_is_known(installed: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def points(*, group: str) -> list[EntryPoint]:
         asked.append(group)
         return [EntryPoint("volcano", "x:y", group)]
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", points)
+    installed.setattr(importlib.metadata, "entry_points", points)
     extra = """\
 mutations: {types: [volcano]}
 invariants: [{type: volcano}]
@@ -156,11 +189,11 @@ chaos: {tool_faults: [{mode: volcano}], llm_faults: [{mode: volcano}], context_a
     assert set(asked) == {f"flakestorm.{group}" for group in groups}
 
 
-def test_plugins_are_not_looked_for_when_every_word_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_not_looked_for_when_every_word_is_built_in(installed: pytest.MonkeyPatch) -> None:
     def points(*, group: str) -> list[EntryPoint]:
         raise AssertionError(group)
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", points)
+    installed.setattr(importlib.metadata, "entry_points", points)
     assert config("invariants: [{type: completes}]\nchaos: {tool_faults: [{mode: error}]}").chaos is not None
 
 

@@ -49,6 +49,11 @@ def test_a_schema_file_that_cannot_be_read_is_named_by_line(tmp_path: Path, text
     assert why in str(caught.value)
 
 
+def test_a_schema_file_whose_name_no_file_has(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the schema file .* cannot be read"):
+        loads(BASE + 'invariants: [{type: json_schema, schema: "a\\0"}]\n', folder=tmp_path)
+
+
 def test_every_problem_is_still_told_at_once() -> None:
     told = complaints("invariants:\n  - {type: json_schema, schema: nowhere.json}\n  - {type: nonsense}\n")
     assert len(told) >= 2

@@ -12,6 +12,7 @@ def test_a_session_stands_in_a_file_or_inline() -> None:
     assert ReplaySession(file="a.yaml").contract == "default"
     assert ReplaySession(id="a", input="b").source == "manual"
     assert "needs either 'file', or 'id' and 'input'" in refused({"id": "a"}, ReplaySession)
+    assert "U+0000" in refused({"file": "a\0"}, ReplaySession)
 
 
 @pytest.mark.parametrize(

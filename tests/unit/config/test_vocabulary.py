@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
 
+from flakestorm.config import vocabulary
 from flakestorm.config.vocabulary import INVARIANT_TYPES, MUTATION_TYPES, MUTATION_WEIGHTS, TOOL_MODES, Vocabulary
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """To say what is installed, which is looked up once otherwise."""
+    vocabulary.added.cache_clear()
+    yield monkeypatch
+    vocabulary.added.cache_clear()
 
 
 def test_built_in_words_are_known() -> None:
@@ -23,11 +33,19 @@ def test_a_strange_word_is_answered_with_the_list() -> None:
     assert Vocabulary("colour", frozenset({"red"})).complaint("xyz") == "unknown colour 'xyz'; known: red"
 
 
-def test_a_plugins_words_are_known_and_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [EntryPoint("volcano", "x:y", group)])
+def test_a_plugins_words_are_known_and_suggested(installed: pytest.MonkeyPatch) -> None:
+    installed.setattr(importlib.metadata, "entry_points", lambda *, group: [EntryPoint("volcano", "x:y", group)])
     words = Vocabulary("disaster", frozenset({"flood"}), "some.group")
     assert words.complaint("volcano") is None
     assert words.complaint("volcanoe") == "unknown disaster 'volcanoe'; did you mean 'volcano'? known: flood, volcano"
+
+
+def test_plugins_are_looked_for_once_however_many_words_are_not_known(installed: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    installed.setattr(importlib.metadata, "entry_points", lambda *, group: asked.append(group) or [])
+    words = Vocabulary("disaster", frozenset({"flood"}), "some.group")
+    assert all(words.complaint(f"flod{n}") for n in range(100))
+    assert asked == ["some.group"]
 
 
 def test_a_frequent_mistake_has_its_own_answer() -> None:

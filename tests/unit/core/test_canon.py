@@ -53,6 +53,14 @@ def test_numbers_have_one_spelling(spellings, said) -> None:
     assert {canonical(text.encode()).decode() for text in spellings} == {said}
 
 
+@pytest.mark.parametrize(
+    "text", ["1e1000000000000000000", "[-1E-9999999999999999999]", '{"a": 0.1e99999999999999999999}']
+)
+def test_an_exponent_that_no_number_has_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match="too large an exponent"):
+        parse(text.encode())
+
+
 def test_members_are_sorted_by_utf_16() -> None:
     assert list(json.loads(canonical('{"\ufb33": 1, "\U0001f600": 2, "a": 3}'.encode()))) == [
         "a",

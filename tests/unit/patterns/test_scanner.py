@@ -94,6 +94,18 @@ def test_several_findings_come_in_order_and_do_not_overlap() -> None:
     assert [f.entity for f in found] == ["CREDIT_CARD", "IBAN_CODE", "PHONE_NUMBER", "EMAIL_ADDRESS"]
 
 
+@pytest.mark.parametrize("before", ["", "«", "««"])
+@pytest.mark.parametrize("apart", [60, 150, 200, 300])
+def test_places_to_look_at_that_reach_into_each_other_are_looked_at_once(before: str, apart: int) -> None:
+    """Nothing ends between the two, so where to look for the first goes on to the end of the text."""
+    code = "131052-308T"
+    found = scan(f"{before}{code}{'=' * apart}{code}")
+    at = len(before), len(before) + len(code) + apart
+    assert [(f.entity, f.start, f.end) for f in found] == [
+        ("FI_PERSONAL_IDENTITY_CODE", start, start + len(code)) for start in at
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

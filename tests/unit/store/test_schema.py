@@ -1,3 +1,4 @@
+import errno
 import sqlite3
 
 import pytest
@@ -70,6 +71,8 @@ def test_what_is_no_database_is_named(tmp_path) -> None:
     ("error", "words"),
     [
         (sqlite3.OperationalError("database or disk is full"), "the disk is full; make room"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full; make room"),
+        (PermissionError(errno.EACCES, "Permission denied", "/a/folder/named/full"), "Permission denied"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "make the folder writable"),
         (sqlite3.OperationalError("database is locked"), "another process has kept it locked"),
         (PermissionError(13, "Permission denied"), "Permission denied"),
