@@ -2,7 +2,7 @@
 graph's limit of steps. Its twin's limit is that of a question that is answered by two tools at most. Only a tool that
 stays down shows it."""
 
-from corpus_kit import MODEL, PATIENCE_S, UNAVAILABLE, tool, world
+from corpus_kit import MODEL, PATIENCE_S, UNAVAILABLE, tool_async, world
 from frameworks_kit import quick, quick_sync
 from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
@@ -10,9 +10,9 @@ from langgraph.prebuilt import ToolNode, create_react_agent
 from openai import OpenAIError
 
 
-def search(query: str) -> str:
+async def search(query: str) -> str:  # a plain function would be asked in whichever thread of a pool is free
     """What a flight costs."""
-    return f"{tool('search', query=query)['price']} EUR"
+    return f"{(await tool_async('search', query=query))['price']} EUR"
 
 
 async def _answer(prompt: str, *, steps: int) -> str:
