@@ -28,6 +28,8 @@ SUFFIX = {
 GIVE_WAY_S = 0.01
 """How long getting ready for the end waits, so that the runs that begin are on their way first."""
 
+_under_way: list[Thread] = []
+
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
 
 
@@ -59,6 +61,7 @@ def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = (
     Raises:
         Misuse: it cannot be written there; the message says why.
     """
+    _settle()
     if form == "html" and report.phases:
         from flakestorm.reports.summary import write_summary
 
@@ -78,14 +81,23 @@ def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = (
 
 def ahead(form: str) -> Listener:
     """A listener that gets ready what is shown at the end while the agent is at work, which leaves time to spare."""
-    begun: list[Thread] = []
+    begun = False
 
     def tell(event: Event) -> None:
+        nonlocal begun
         if isinstance(event, RunStarted) and not begun:
-            begun.append(Thread(target=_get_ready, args=(form,), name="flakestorm-forms", daemon=True))
-            begun[0].start()
+            begun = True
+            thread = Thread(target=_get_ready, args=(form,), name="flakestorm-forms", daemon=True)
+            thread.start()
+            _under_way.append(thread)
 
     return tell
+
+
+def _settle() -> None:
+    """Wait for what gets ready: of a module that two threads import at once, one may be given the unfinished half."""
+    while _under_way:
+        _under_way.pop().join()
 
 
 def _get_ready(form: str) -> None:
@@ -102,6 +114,7 @@ def _get_ready(form: str) -> None:
 
 def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:
     """The report in this form, without a final newline; the arguments are those of `write`."""
+    _settle()
     if form == "html" and report.phases:
         from flakestorm.reports.summary import render
 

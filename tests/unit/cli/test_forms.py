@@ -58,3 +58,21 @@ def test_a_page_that_cannot_be_got_ready_costs_nothing_yet(monkeypatch) -> None:
     monkeypatch.setattr("flakestorm.reports.html.prepare", fail)
     ahead("html")(RunStarted("r-0001", "calm", 0))
     assert tried.wait(60)
+
+
+def test_nothing_is_made_before_what_gets_ready_is(monkeypatch) -> None:
+    going, go_on, done = threading.Event(), threading.Event(), []
+
+    def prepare() -> None:
+        going.set()
+        go_on.wait(60)
+        done.append("prepared")
+
+    monkeypatch.setattr("flakestorm.reports.html.prepare", prepare)
+    ahead("html")(RunStarted("r-0001", "calm", 0))
+    assert going.wait(60)
+    making = threading.Thread(target=lambda: (text(sample(), "markdown"), done.append("made")))
+    making.start()
+    go_on.set()
+    making.join(60)
+    assert done == ["prepared", "made"]
