@@ -11,7 +11,7 @@ from typing import cast
 
 from flakestorm.core.call import Reply, Tap
 from flakestorm.core.pipeline import Answered
-from flakestorm.core.stream import Pieces
+from flakestorm.core.stream import Pieces, only_taps
 
 __all__ = ["AsyncTold", "Told", "told"]
 
@@ -23,10 +23,7 @@ def told(flow: object) -> Reply | None:
     reply = flow.reply
     if type(reply.body) is not bytes and type(reply.body) is not Pieces:
         return None
-    for transducer in reply.through:
-        if not isinstance(transducer, Tap):
-            return None
-    return reply
+    return reply if only_taps(reply.through) else None
 
 
 class Told:
