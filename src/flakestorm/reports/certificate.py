@@ -6,16 +6,10 @@ holds the sha256 of the page.
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from flakestorm.reports.text import encodable, one_line, visible
+from flakestorm.reports.pages import source, still
 
 __all__ = ["facts", "page", "rate", "score_line", "threshold_line"]
 
@@ -34,31 +28,19 @@ def page(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> str:
         keyid: of the key that signs it.
         envelope: the name of the envelope's file, beside the page.
     """
-    environment = Environment(
-        loader=PackageLoader("flakestorm.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"visible": visible, "line": one_line, "rate": rate}
-    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8") + _STYLE
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     predicate = statement["predicate"]
-    return encodable(
-        environment.get_template("certificate.html.j2").render(
-            p=predicate,
-            subjects=statement["subject"],
-            symbol=_SYMBOL,
-            facts=facts(predicate),
-            scores=[(name, score_line(score)) for name, score in predicate["scores"].items()],
-            threshold=threshold_line(predicate["threshold"]),
-            keyid=keyid,
-            envelope=envelope,
-            style=Markup(style),  # noqa: S704 - our own file
-            policy=f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action "
-            "'none'",
-        )
+    return still(
+        "certificate.html.j2",
+        source("summary.css") + _STYLE,
+        p=predicate,
+        subjects=statement["subject"],
+        symbol=_SYMBOL,
+        rate=rate,
+        facts=facts(predicate),
+        scores=[(name, score_line(score)) for name, score in predicate["scores"].items()],
+        threshold=threshold_line(predicate["threshold"]),
+        keyid=keyid,
+        envelope=envelope,
     )
 
 

@@ -5,14 +5,11 @@ All of them are made of the document, so a comparison read back from the store o
 
 from __future__ import annotations
 
-import hashlib
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 
-from flakestorm.reports.text import counted, encodable, one_line, visible
+from flakestorm.reports.text import counted, one_line, visible
 
 __all__ = ["markdown", "page", "text"]
 
@@ -55,33 +52,19 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 def page(document: Mapping[str, Any]) -> str:
     """The comparison as one page that stands alone: no script, nothing fetched, everything an agent said escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from flakestorm.reports.pages import source, still
 
-    environment = Environment(
-        loader=PackageLoader("flakestorm.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"visible": visible, "line": one_line}
-    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8")
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     rates = document["pass_rate"] or {}
-    found = environment.get_template(
-        "compare.html.j2"
-    ).render(
+    return still(
+        "compare.html.j2",
+        source("summary.css"),
         found=document,
         title=_TITLE[document["conclusion"]].capitalize(),
         facts=_facts(document),
-        style=Markup(style),  # noqa: S704 - our own file
-        policy=f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         versions=[(side, _named(document[side]), rates.get(side)) for side in ("base", "head")],
         lines=[*list(_rates(document))[2:], *_measures(document), *_pass_k(document)],
         limit=ON_PAGE,
     )
-    return encodable(found)
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -60,12 +60,8 @@ def text(found: Diff, a: str, b: str) -> str:
 
 def page(found: Diff, a: str, b: str) -> str:
     """One page that loads nothing; what the tapes hold never becomes markup."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from flakestorm.reports.pages import source, still
 
-    environment = Environment(
-        loader=PackageLoader("flakestorm.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
     rows = [
         {
             "outcome": step.outcome,
@@ -79,8 +75,15 @@ def page(found: Diff, a: str, b: str) -> str:
         for step in found.steps
     ]
     first = found.first
-    return environment.get_template("diff.html.j2").render(
-        a=a, b=b, rows=rows, equal=found.equal, first=None if first is None else str(first.site), counts=found.counts
+    return still(
+        "diff.html.j2",
+        source("diff.css"),
+        a=a,
+        b=b,
+        rows=rows,
+        equal=found.equal,
+        first=None if first is None else str(first.site),
+        counts=found.counts,
     )
 
 

@@ -8,21 +8,18 @@ script as text. Details are built when a cell is opened, so a page of thousands 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import orjson
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache
 from markupsafe import Markup
 
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
@@ -32,6 +29,7 @@ from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
+from flakestorm.reports.pages import environment, policy, source
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
 
@@ -76,7 +74,7 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
         base: the folder the page will lie in; tapes below it are named relative to it.
     """
     grid = grid_of(report)
-    style, *scripts = map(_template, _PARTS)
+    style, *scripts = map(source, _PARTS)
     script = "".join(scripts)
     page = (
         _environment()
@@ -92,8 +90,7 @@ def render(report: Report, *, exchanges: Exchanges | None = None, base: Path | s
             broken=_broken(grid, report),
             broken_listed=BROKEN_LISTED,
             title=_TITLE[report.verdict] if report.blame is None else TITLE[report.blame.conclusion].capitalize(),
-            policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
-            "base-uri 'none'; form-action 'none'",
+            policy=policy(style, script),
             style=Markup(style),  # noqa: S704 - our own file
             script=Markup(script),  # noqa: S704 - our own file
             data=Markup(_json(_data(report, grid, exchanges, base))),  # noqa: S704 - escaped by _json
@@ -106,7 +103,7 @@ def prepare() -> None:
     """Get ready what `render` needs whatever the report; worth the while where there is time to wait for."""
     _environment().get_template("report.html.j2")
     for name in _PARTS:
-        _template(name)
+        source(name)
 
 
 def _data(report: Report, grid: Grid, exchanges: Exchanges | None, base: Path | str | None) -> dict[str, Any]:
@@ -210,18 +207,11 @@ def _broken(grid: Grid, report: Report) -> list[tuple[Square, CellResult, RunRes
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("flakestorm.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        bytecode_cache=_bytecode_cache(),
-    )
-    environment.filters |= {"visible": visible, "line": one_line, "unbroken": unbroken, "mutated": mutated}
-    environment.filters |= {"label": _label, "firings": _firings, "address": _address}
-    environment.globals |= {"next_step": next_step, "symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
-    return environment
+    made = environment(_bytecode_cache())
+    made.filters |= {"unbroken": unbroken, "mutated": mutated}
+    made.filters |= {"label": _label, "firings": _firings, "address": _address}
+    made.globals |= {"next_step": next_step, "symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
+    return made
 
 
 def _bytecode_cache() -> FileSystemBytecodeCache | None:
@@ -284,15 +274,6 @@ def _duration(ms: float) -> str:
     if ms < 60_000:
         return f"{ms / 1000:.1f} s"
     return f"{ms // 60_000:.0f} min {ms % 60_000 / 1000:.0f} s"
-
-
-@cache
-def _template(name: str) -> str:
-    return files("flakestorm.reports").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})

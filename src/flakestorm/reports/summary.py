@@ -5,20 +5,15 @@ Like every report it stands alone: no script, nothing fetched, everything an age
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from flakestorm.engine.events import Report, Score
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.grid import scale_of
-from flakestorm.reports.text import encodable, one_line, visible
+from flakestorm.reports.pages import source, still
+from flakestorm.reports.text import encodable
 from flakestorm.reports.trend import LAST, Point, curve
 
 __all__ = ["render", "write_summary"]
@@ -45,23 +40,13 @@ def render(report: Report, *, history: Sequence[Point] = (), base: Path | str | 
         history: earlier ones and this one, the oldest first.
         base: the folder the page will lie in; links below it are relative.
     """
-    environment = Environment(
-        loader=PackageLoader("flakestorm.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"visible": visible, "line": one_line}
-    style = files("flakestorm.reports").joinpath("templates", "summary.css").read_text(encoding="utf-8")
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     names = dict.fromkeys(n for point in history for n in ("overall", *point.scores))
-    page = environment.get_template("summary.html.j2").render(
+    return still(
+        "summary.html.j2",
+        source("summary.css"),
         report=report,
         title=_TITLE[report.verdict],
         symbol=_SYMBOL,
-        style=Markup(style),  # noqa: S704 - our own file
-        policy=f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         phases=[(phase, None if phase.score is None else _shown(phase.name, phase.score), _link(phase.page, base))
                 for phase in report.phases],
         overall=_shown("overall", report.scores["overall"]) if "overall" in report.scores else None,
@@ -70,7 +55,6 @@ def render(report: Report, *, history: Sequence[Point] = (), base: Path | str | 
         width=WIDTH,
         height=HEIGHT,
     )  # fmt: skip
-    return encodable(page)
 
 
 def _shown(name: str, score: Score) -> dict[str, str]:
