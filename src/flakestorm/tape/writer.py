@@ -23,11 +23,12 @@ from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError
 from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
-from flakestorm.tape.lines import FILE, Lines, Said
+from flakestorm.tape.lines import FILE, Lines
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.noting import Heads, broke, differ, ended, heads, keep_upload, so_far, unheard
 from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.tape.room import CUT, Room
+from flakestorm.tape.said import Said
 from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
 from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
@@ -112,7 +113,7 @@ class Recorder:
 
     @property
     def digest(self) -> str | None:
-        """What was asked and said, as one hash (`lines.digest`); None until `close`."""
+        """What was asked and said, as one hash (`said.digest`); None until `close`."""
         return self._digest
 
     def outer(self, call: Call, n: int = -1) -> _Open:

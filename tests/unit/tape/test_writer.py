@@ -20,10 +20,10 @@ from flakestorm.core.site import Site
 from flakestorm.core.stream import apump, pump
 from flakestorm.errors import CallFailed, StageError, TapeError
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.lines import digest
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import digest
 from flakestorm.tape.writer import Recorder
 from tape_support import Clock, Run
 
