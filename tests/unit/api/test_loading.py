@@ -81,9 +81,7 @@ def test_nothing_to_judge_by(project) -> None:
         api.load().under_load()
 
 
-@pytest.mark.parametrize(
-    "options", [api.Options(concurrency=2), api.Options(early=True), api.Options(resume=Path("x.json"))]
-)
+@pytest.mark.parametrize("options", [api.Options(concurrency=2), api.Options(early=True)])
 def test_what_has_no_place_here(project, options: api.Options) -> None:
     with pytest.raises(Misuse, match="load knows no"):
         project("invariants: [{type: completes}]").under_load(options)
