@@ -187,8 +187,11 @@ class _Crowd:
         self._first: dict[str, tuple[float, float]] = {}
         self._ended: Counter[str] = Counter()
         self._most: Counter[str] = Counter()
-        done = [level for level in (before.levels if before else ()) if level.duration_ms is not None]
-        self.paces = {level.scenario: Pace(level.duration_ms, level.own_ms) for level in done if level.duration_ms}
+        self.paces = {
+            level.scenario: Pace(level.duration_ms, level.own_ms)
+            for level in (before.levels if before else ())
+            if level.duration_ms is not None
+        }
 
     def holds(self, trial: Trial) -> float:
         """How long it is until this user comes."""

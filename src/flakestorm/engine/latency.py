@@ -56,7 +56,7 @@ def spell(ms: float | None) -> str:
 
 def in_words(limit: LimitAt) -> str:
     """The limit itself, as it is named in every form of report."""
-    return f"p{limit.percent:g} within {spell(limit.max_ms)}"
+    return f"p{limit.percent:g} within {limit.max_ms:g} ms"
 
 
 def with_limits(load: Loaded, exit_code: int, verdict: Outcome, headline: str) -> tuple[int, Outcome, str]:

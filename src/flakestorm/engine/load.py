@@ -130,15 +130,16 @@ def _level(
     answered = sum(run.error is None for run in runs)
     waits = [run.latency_ms if run.error is None else float("inf") for run in runs if not _unknown(run)]
     found = (percentile(waits, percent) for percent in PERCENTS)
+    took_ms = None if pace is None else round(pace.took_ms, 1)
     return LevelResult(
         name,
         users,
         len(runs),
         answered,
         unknown,
-        None if pace is None else round(pace.took_ms, 1),
-        round(answered / pace.took_ms * 1000, 3) if pace and pace.took_ms else None,
-        round(sum(run.latency_ms for run in runs) / pace.took_ms, 2) if pace and pace.took_ms else None,
+        took_ms,
+        round(answered / took_ms * 1000, 3) if took_ms else None,
+        round(sum(run.latency_ms for run in runs) / took_ms, 2) if took_ms else None,
         None if pace is None or pace.own_ms is None else round(pace.own_ms, 1),
         tuple(LatencyAt(p.percent, _ms(p.value), _ms(p.low), _ms(p.high), p.n) for p in found if p is not None),
         tuple(_promise(name, [c for c in cells if c.invariant == name]) for name in dict.fromkeys(
@@ -146,8 +147,8 @@ def _level(
     )  # fmt: skip
 
 
-def whole_levels(plan: Plan, before: Loaded | None, kept: Collection[str]) -> dict[str, Pace]:
-    """The levels of an earlier report that need not be made again, with how they went by the clock.
+def whole_levels(plan: Plan, before: Loaded | None, kept: Collection[str]) -> set[str]:
+    """The levels of an earlier report that need not be made again, by the names of their scenarios.
 
     A level is one measurement: it is taken over when it was finished and all of its runs are, else made anew.
 
@@ -157,12 +158,12 @@ def whole_levels(plan: Plan, before: Loaded | None, kept: Collection[str]) -> di
         kept: the ids of its runs that could be taken over.
     """
     levels = {level.scenario: level for level in (before.levels if before else ())}
-    found = dict[str, Pace]()
+    found = set[str]()
     for scenario in plan.scenarios:
         level = levels.get(scenario.name)
         ids = {trial.run for trial in plan.trials if trial.scenario.name == scenario.name}
         if level is not None and level.duration_ms is not None and len(ids) == level.runs and ids <= set(kept):
-            found[scenario.name] = Pace(level.duration_ms, level.own_ms)
+            found.add(scenario.name)
     return found
 
 
