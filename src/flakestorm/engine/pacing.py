@@ -259,8 +259,17 @@ class Pacing:
             if wait_ms is None:
                 wait_ms = min(FIRST_WAIT_MS * 2**self._unnamed, self._longest_ms)
                 self._unnamed = min(self._unnamed + 1, 30)
-            if self._in_vain < IN_VAIN:
-                self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._longest_ms) / 1000)
+            self._hold(wait_ms)
+
+    def named(self, wait_ms: float) -> None:
+        """A refusal that was taken to name no time does, now that all of it has come."""
+        with self._lock:
+            self._unnamed = max(0, self._unnamed - 1)
+            self._hold(wait_ms)
+
+    def _hold(self, wait_ms: float) -> None:
+        if self._in_vain < IN_VAIN:
+            self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._longest_ms) / 1000)
 
     def ended(self, run: str, *, tokens: int | None, through: bool) -> None:
         """This run has ended.
@@ -311,6 +320,24 @@ class Met:
         self.refusals.append(refusal)
         if self._pacing is not None:
             self._pacing.refused(self._run, refusal)
+
+    def explained(self, site: Site, status: int, headers: Headers, body: bytes) -> None:
+        """The body of a reply that may refuse has come, and may name the time that its head did not."""
+        from flakestorm.wire.limits import asked_wait_ms, may_refuse, told_wait_ms
+
+        if not may_refuse(status) or asked_wait_ms(headers) is not None:
+            return
+        if (wait_ms := told_wait_ms(headers, body)) is None:
+            return
+        before, refusal = Refusal(str(site), status), Refusal(str(site), status, wait_ms)
+        if before in self.refusals:
+            self.refusals[self.refusals.index(before)] = refusal
+            if self._pacing is not None:
+                self._pacing.named(wait_ms)
+        else:
+            self.refusals.append(refusal)
+            if self._pacing is not None:
+                self._pacing.refused(self._run, refusal)
 
 
 def limited(refusals: Sequence[Refusal]) -> str:
