@@ -1,5 +1,6 @@
 """A world that limits the rate of calls: what waits for it, what is said of it, and what stays the same."""
 
+import json
 import sys
 import threading
 import time
@@ -135,6 +136,51 @@ def test_all_instances_of_an_agent_use_up_one_rate(tmp_path: Path) -> None:
     assert "starts waited 0." in done.out
     loaded = flakestorm(tmp_path, "load", "--users", "4", "--runs", "4", report=True)
     assert any(note.startswith("advanced.rate_limit is not kept under load") for note in loaded.report["notes"])
+
+
+BOOKING = """
+import os
+import httpx
+URL = os.environ["WORLD"]
+
+def answer(text):
+    asked = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    for _ in range(2):
+        if httpx.post(f"{URL}/v1/chat/completions", json=asked).is_success:
+            break
+    return "booked" if httpx.get(f"{URL}/search").is_success else "no idea"
+"""
+
+
+def test_searches_say_so_where_every_command_does(tmp_path: Path) -> None:
+    (tmp_path / "booking.py").write_text(BOOKING)
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "booking:answer"},
+        boundary={"tools": {"search": "*/search"}},
+        invariants=[{"type": "contains", "value": "booked"}],
+        advanced={"seed": 3, "concurrency": 1},
+    )
+    busy = document(BUSY, status=429, headers={"retry-after-ms": "20"})
+    with Upstream() as up:
+        env = {"WORLD": up.url}
+        up.reply("/search", document({"flights": 3}))
+        up.reply(CHAT, busy, openai_chat("Fine."))
+        found = flakestorm(tmp_path, "explore", "--modes", "error", "--budget", "12", env=env, report=True)
+        assert (found.code, len(found.report["findings"])) == (1, 1), found.out + found.err
+        up.reply(CHAT, busy, openai_chat("Fine."))
+        case = f"out/report.json#{found.report['findings'][0]['run']}"
+        small = flakestorm(tmp_path, "shrink", case, env=env)
+        assert small.code == 1, small.err
+        [file] = (tmp_path / "reports").glob("*shrink*/report.json")
+    shrunk = json.loads(file.read_text())
+    for report in (found.report, shrunk):
+        held_to("report", report)
+        assert (report["pacing"]["refusals"], report["pacing"]["runs"]) == (1, 1)
+        assert any(note.startswith("the world refused 1 call in 1 run for the rate") for note in report["notes"])
+    for done in (found, small):
+        assert "note: the world refused 1 call in 1 run for the rate" in done.out
+    assert small.out.splitlines()[-1].startswith("flakestorm run ")
 
 
 ASKING = """

@@ -15,7 +15,7 @@ from flakestorm.core.record import Slate
 from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
 from flakestorm.engine.judged import Judged, baselines_of
-from flakestorm.engine.pacing import Paced
+from flakestorm.engine.pacing import paced_by
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.rounds import groups_of, next_round
@@ -175,7 +175,7 @@ class Campaign(Slate, eq=False):
         """What is known now: scores, verdict, cells and runs in plan order."""
         order = self.finished
         doubt = "" if self.runner.budget is None else self.runner.budget.doubt
-        paced = Paced() if self.runner.pacing is None else self.runner.pacing.paced
+        paced = paced_by(self.runner.pacing)
         judgement = assemble(
             self.plan,
             order,
@@ -219,7 +219,7 @@ class Campaign(Slate, eq=False):
             stopped="" if not judgement.missing else self._stopped,
             saved=judgement.saved,
             load=load,
-            pacing=None if paced == Paced() else paced,
+            pacing=paced.known,
         )
 
     def _finish(self, judged: Judged) -> None:

@@ -22,6 +22,7 @@ from flakestorm.engine.events import (
     Score,
 )
 from flakestorm.engine.loaded import Loaded
+from flakestorm.engine.pacing import together
 
 __all__ = ["PHASES", "Names", "Whole", "overall", "rule"]
 
@@ -150,6 +151,7 @@ class Whole:
             planned=sum(report.planned for _, report in named),
             stopped=next((report.stopped for _, report in named if report.stopped), ""),
             saved=sum(report.saved for _, report in named),
+            pacing=together(report.pacing for _, report in named),
             load=next((names.load(report.load) for names, report in named if report.load is not None), None),
         )
 

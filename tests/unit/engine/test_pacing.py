@@ -10,7 +10,7 @@ import pytest
 from flakestorm.config.model import RateLimit
 from flakestorm.core.answer import AgentError
 from flakestorm.core.site import Site
-from flakestorm.engine.pacing import IN_VAIN, Met, Paced, Pacing, Refusal, limited, starved
+from flakestorm.engine.pacing import IN_VAIN, Met, Paced, Pacing, Refusal, limited, paced_by, starved, together
 from flakestorm.tape.model import Exchange, Recorded
 
 
@@ -330,3 +330,10 @@ def test_what_the_head_says_goes_before_the_body() -> None:
     met.refused(Site("llm", "gemini", 1), 429, head)
     met.explained(Site("llm", "gemini", 1), 429, head, google("12s"))
     assert [refusal.wait_ms for refusal in met.refusals] == [2000]
+
+
+def test_what_the_phases_of_a_command_waited_is_told_together() -> None:
+    first, second = Paced(2, 1, 1, 1000.0, 3, 0.0), Paced(1, 1, 0, 0.0, 2, 50.0, "some are not known")
+    assert together([first, None, second]) == Paced(3, 2, 1, 1000.0, 2, 50.0, "some are not known")
+    assert together([None]) is None
+    assert (paced_by(None), Paced().known, first.known) == (Paced(), None, first)
