@@ -1,8 +1,8 @@
 """The world's own body as the agent reads it, where nothing stands between but a tap that watches.
 
 Nothing sleeps in it, and what breaks it breaks in the library's own words, so it needs no `Exchange`. A body that is
-read to its end, as nearly all are, ends where it is read: a method for that costs every call. The two classes are twins,
-as those in `core.stream` are, for one awaits what the other does.
+read to its end, as nearly all are, ends where it is read: a method for that costs every call. The two classes are
+twins, as those in `core.stream` are, for one awaits what the other does.
 """
 
 from __future__ import annotations
