@@ -138,6 +138,20 @@ def test_an_interruption_is_130_and_what_had_finished_is_not_run_again(project, 
     assert (tmp_path / "asked").read_text().split() == ["quick", "hang", "quick", "hang"]
 
 
+def test_ctrl_c_is_not_for_a_command_that_was_started_in_the_background(tmp_path) -> None:
+    """A shell without job control has what it starts with `&` ignore SIGINT."""
+    interrupts = "import os, signal\n\ndef answer(text):\n    os.kill(os.getpid(), signal.SIGINT)\n    return 'here'\n"
+    (tmp_path / "interrupts.py").write_text(interrupts)
+    write_config(
+        tmp_path, agent={"type": "python", "endpoint": "interrupts:answer"}, invariants=[{"type": "completes"}]
+    )
+    done = subprocess.run(
+        ["sh", "-c", f"trap '' INT; exec {FLAKESTORM} run --prompt 0"],
+        cwd=tmp_path, env=clean_env({}), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_killed_command_can_be_read_and_resumed(project, tmp_path) -> None:
     project(prompts=("quick", "hang"))
     running = start(tmp_path, project.env, "contract", "run")

@@ -154,8 +154,23 @@ def test_calls_of_an_agent_in_this_process_belong_to_their_runs(tmp_path: Path) 
 def test_a_budget_ends_it_in_order(tmp_path: Path) -> None:
     done = load(tmp_path, "--users", "1,10", "--runs", "10", "--max-runs", "12")
     assert (done.code, len(done.report["runs"])) == (3, 12)
-    assert "the report holds the runs that had finished" in done.err
+    assert "To resume: flakestorm load --users 1,10" in done.err
     assert [level["duration_ms"] is None for level in done.report["load"]["levels"]] == [False, True]
+
+
+def test_what_is_resumed_is_judged_by_calls_no_more_than_before(tmp_path: Path) -> None:
+    looks = {"id": "looks", "type": "check", "function": "checks:looks_at_calls"}
+    words = ("--users", "1,2", "--runs", "4", "--seed", "3")
+    first = load(tmp_path, *words, "--max-runs", "6", invariants=[GREETED, looks])
+    assert (first.code, "To resume: " in first.err) == (3, True), first.err
+    done = load(tmp_path, *words, "--resume", "out/report.json", invariants=[GREETED, looks])
+    assert (done.code, len(done.report["runs"])) == (3, 8)
+    assert done.report["load"]["levels"][0] == first.report["load"]["levels"][0]
+    assert {cell["verdict"] for cell in done.report["cells"] if cell["invariant"] == "looks"} == {"inconclusive"}
+    taken = {cell["run"]: cell["verdict"] for cell in done.report["cells"] if cell["invariant"] == "greeted"}
+    assert list(taken.values()) == ["pass"] * 8
+    told = [{run["id"]: run["latency_ms"] for run in each.report["runs"][:4]} for each in (first, done)]
+    assert told[0] == told[1]  # the first level's, and what the budget left of the second one is made anew
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:

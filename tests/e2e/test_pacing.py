@@ -1,5 +1,6 @@
 """A world that limits the rate of calls: what waits for it, what is said of it, and what stays the same."""
 
+import json
 import sys
 import threading
 import time
@@ -7,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from e2e_support import LONG_ANSWER, PROGRAMS, Done, flakestorm, sdk_agent, world, write_config
 from pages_support import DOCS, Reader
 from schema_support import held_to
-from upstream import Canned, Request, Upstream, document
+from upstream import Canned, Request, Upstream, anthropic_messages, document, openai_chat
 
 CHAT = "/v1/chat/completions"
 BUSY = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
@@ -128,11 +131,128 @@ def test_all_instances_of_an_agent_use_up_one_rate(tmp_path: Path) -> None:
     )
     done = flakestorm(tmp_path, "contract", "run", "--trials", "4", report=True)
     assert done.code == 0, done.out + done.err
-    # All four could begin at once, and each has waited a tenth of a second after the one before.
-    assert done.report["pacing"]["spaced_ms"] >= 299
-    assert "starts waited 0." in done.out
+    # All four could begin at once, and had each instance a rate of its own, none would have waited.
+    assert done.report["pacing"]["spaced_ms"] > 0
+    assert "in all for advanced.rate_limit" in done.out
     loaded = flakestorm(tmp_path, "load", "--users", "4", "--runs", "4", report=True)
     assert any(note.startswith("advanced.rate_limit is not kept under load") for note in loaded.report["notes"])
+
+
+BOOKING = """
+import os
+import httpx
+URL = os.environ["WORLD"]
+
+def answer(text):
+    asked = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    for _ in range(2):
+        if httpx.post(f"{URL}/v1/chat/completions", json=asked).is_success:
+            break
+    return "booked" if httpx.get(f"{URL}/search").is_success else "no idea"
+"""
+
+
+def test_searches_say_so_where_every_command_does(tmp_path: Path) -> None:
+    (tmp_path / "booking.py").write_text(BOOKING)
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "booking:answer"},
+        boundary={"tools": {"search": "*/search"}},
+        invariants=[{"type": "contains", "value": "booked"}],
+        advanced={"seed": 3, "concurrency": 1},
+    )
+    busy = document(BUSY, status=429, headers={"retry-after-ms": "20"})
+    with Upstream() as up:
+        env = {"WORLD": up.url}
+        up.reply("/search", document({"flights": 3}))
+        up.reply(CHAT, busy, openai_chat("Fine."))
+        found = flakestorm(tmp_path, "explore", "--modes", "error", "--budget", "12", env=env, report=True)
+        assert (found.code, len(found.report["findings"])) == (1, 1), found.out + found.err
+        up.reply(CHAT, busy, openai_chat("Fine."))
+        case = f"out/report.json#{found.report['findings'][0]['run']}"
+        small = flakestorm(tmp_path, "shrink", case, env=env)
+        assert small.code == 1, small.err
+        [file] = (tmp_path / "reports").glob("*shrink*/report.json")
+    shrunk = json.loads(file.read_text())
+    for report in (found.report, shrunk):
+        held_to("report", report)
+        assert (report["pacing"]["refusals"], report["pacing"]["runs"]) == (1, 1)
+        assert any(note.startswith("the world refused 1 call in 1 run for the rate") for note in report["notes"])
+    for done in (found, small):
+        assert "note: the world refused 1 call in 1 run for the rate" in done.out
+    assert small.out.splitlines()[-1].startswith("flakestorm run ")
+
+
+ASKING = """
+import os
+URL = os.environ["WORLD"]
+
+def openai(text):
+    from openai import OpenAI
+    client = OpenAI(base_url=f"{URL}/v1", api_key="k", max_retries=0)
+    asked = client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+    return asked.choices[0].message.content
+
+def anthropic(text):
+    from anthropic import Anthropic
+    client = Anthropic(base_url=URL, api_key="k", max_retries=0)
+    asked = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": text}])
+    return asked.content[0].text
+
+def google(text):
+    from google import genai
+    client = genai.Client(api_key="k", http_options={"base_url": URL})
+    return client.models.generate_content(model="m", contents=text).text
+"""
+EXHAUSTED = {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED"}
+EXHAUSTED |= {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.1s"}]}
+PARTS = {"content": {"role": "model", "parts": [{"text": "Oslo."}]}, "finishReason": "STOP"}
+SAID_BY = {
+    "openai": (
+        CHAT,
+        document(BUSY, status=429, headers={"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "30ms"}),
+        openai_chat("Oslo."),
+        30,
+    ),
+    "anthropic": (
+        "/v1/messages",
+        document(
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "This request would exceed it."}},
+            status=429,
+            headers={"retry-after": "0.02"},
+        ),
+        anthropic_messages("Oslo."),
+        20,
+    ),
+    "google": (
+        "/v1/models/m:generateContent",
+        document({"error": EXHAUSTED}, status=429),
+        document({"candidates": [PARTS]}),
+        1100,
+    ),
+}
+
+
+@pytest.mark.parametrize("sdk", SAID_BY)
+def test_the_time_that_each_provider_names_is_read_from_what_its_own_sdk_is_refused_by(
+    tmp_path: Path, sdk: str
+) -> None:
+    path, busy, granted, wait_ms = SAID_BY[sdk]
+    (tmp_path / "asking.py").write_text(ASKING)
+    right = {"type": "contains", "value": "Oslo"}
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": f"asking:{sdk}"},
+        contract={"name": "c", "invariants": [right], "chaos_matrix": [{"name": "calm"}]},
+    )
+    with Upstream() as up:
+        up.reply(path, busy, granted)
+        words = ("contract", "run", "--trials", "2", "--concurrency", "1")
+        done = flakestorm(tmp_path, *words, env={"WORLD": up.url}, report=True)
+        assert up.count() == 2, done.out + done.err
+    assert [cell["verdict"] for cell in done.report["cells"]] == ["inconclusive", "pass"], done.out
+    assert done.report["runs"][0]["refusals"] == [{"site": "llm/m#1", "status": 429, "wait_ms": wait_ms}]
+    assert done.report["pacing"]["refusals"] == 1
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from flakestorm.core.verdict import Outcome
 from flakestorm.engine.blame import Cause, Finding, Terms
 from flakestorm.engine.blamed import BlamedEvent, BlamedStep, Blaming, Counted, Jump, Repair
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, ScenarioInfo
+from flakestorm.engine.pacing import Paced
 from flakestorm.errors import TapeError
 from flakestorm.stats.intervals import wilson
 from flakestorm.tape.model import Exchange
@@ -45,6 +46,7 @@ def report_of(
     took_ms: float,
     interrupted: bool,
     notes: Iterable[str],
+    paced: Paced,
 ) -> Report:
     """The report.
 
@@ -54,6 +56,7 @@ def report_of(
         made: every continuation.
         seed, started_at, took_ms, interrupted: as in `Report`.
         notes: what a reader should know.
+        paced: how the starts of continuations were held back.
     """
     found = _blaming(case, finding, made, terms)
     verdict, code = _EXIT[found.conclusion]
@@ -66,7 +69,7 @@ def report_of(
         scenarios=tuple(ScenarioInfo(name) for name in dict.fromkeys(each.judged.run.scenario for each in ordered)),
         invariants=(InvariantInfo(str(rule.id), rule.type, rule.severity, rule.description or "", "always"),),
         prompts=(case.text,), notes=tuple(notes), interrupted=interrupted, config=str(work.path),
-        agent=in_words(work.config), version=__version__, planned=terms.budget, blame=found,
+        agent=in_words(work.config), version=__version__, planned=terms.budget, blame=found, pacing=paced.known,
     )  # fmt: skip
 
 

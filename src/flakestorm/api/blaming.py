@@ -37,7 +37,7 @@ from flakestorm.engine.blame import Finding, Seen, Terms, Wanted, search
 from flakestorm.engine.events import Finished, Planned, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.pacing import Pacing
+from flakestorm.engine.pacing import Pacing, paced_by
 from flakestorm.engine.plan import Trial
 from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse
@@ -326,11 +326,12 @@ class _Blaming:
         return report_of(
             self.work, self.case, finding, self.made, self.terms,
             seed=seed, started_at=started_at, took_ms=took_ms, interrupted=interrupted, notes=self._noted(),
+            paced=paced_by(self._pacing),
         )  # fmt: skip
 
     def _noted(self) -> Iterable[str]:
         yield from self.case.notes
-        yield from self._pacing.paced.lines if self._pacing is not None else ()
+        yield from paced_by(self._pacing).lines
         whys: dict[str, int] = {}
         for each in self.made:
             if each.why:

@@ -351,9 +351,10 @@ def _would_run(work: Work, plan: Plan, seed: int) -> Report:
 
 
 def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> tuple[Judged, ...]:
-    from flakestorm.engine.resume import take_over  # only what resumes reads tapes
+    from flakestorm.engine.resume import take_over, unseen  # only what resumes reads tapes
     from flakestorm.tape.reader import Tape
 
+    shared = bool(plan.users) and config.agent.type == "http"
     return take_over(
         plan,
         report,
@@ -361,8 +362,9 @@ def _earlier(config: Config, plan: Plan, report: Report, world: LocalWorld) -> t
         world,
         agent=in_words(config),
         visible=tuple(config.boundary.tools),
-        elsewhere=_elsewhere(config),
+        elsewhere=_elsewhere(config) or shared,
         hidden=redaction_of(config)().hidden,
+        **({"viewed": unseen} if shared else {}),
     )
 
 

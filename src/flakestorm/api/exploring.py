@@ -17,7 +17,7 @@ from flakestorm.api.carrying import (
 )
 from flakestorm.api.mutating import benign
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
+from flakestorm.api.probing import Prober, asides, at, cells_of, command_line, runs_of, same_search
 from flakestorm.api.reusing import Reusing
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.matrix import prepare
@@ -40,6 +40,7 @@ from flakestorm.engine.explore import Found, Search
 from flakestorm.engine.ground import Coverage
 from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.judged import Judged
+from flakestorm.engine.pacing import Paced, paced_by
 from flakestorm.engine.plan import BASELINE
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.errors import AgentUnreachable, Misuse
@@ -190,6 +191,7 @@ class _Expedition:
             agent=in_words(self.work.config),
             version=__version__,
             findings=tuple(findings),
+            pacing=self._paced.known,
             coverage=CoverageResult(
                 covered.sites,
                 covered.singles,
@@ -243,14 +245,17 @@ class _Expedition:
             ),
         )
 
+    @property
+    def _paced(self) -> Paced:
+        return paced_by(None if self.prober is None else self.prober.runner.pacing)
+
     def _remarks(self) -> list[str]:
         """What a reader must know about single prompts."""
         said = []
         reusing = None if self.prober is None else self.prober.reusing
         if reusing is not None:
             said.append(f"{reusing.spared} of {reusing.all} model calls were answered as in the run without faults")
-        pacing = None if self.prober is None else self.prober.runner.pacing
-        said += [] if pacing is None else pacing.paced.lines
+        said += self._paced.lines
         for hunt in self.hunts:
             search, name = hunt.search, f"prompt {hunt.prompt}"
             if search.calm is not None and not search.ground.bases:
@@ -327,7 +332,7 @@ def explore(
     hunt = _Expedition(work, options, hunts, budget, max_time_s, world, seed, earlier)
     hunt.started_s, hunt.started_at = world.monotonic(), world.now()
     options.listener(Planned("explore", budget, hunt.report(interrupted=True)))
-    quiet = replace(options, listener=lambda _: None)
+    quiet = replace(options, listener=asides(options.listener))
 
     async def search() -> Report:
         interrupted = False

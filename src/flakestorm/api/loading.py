@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
-from flakestorm.api.carrying import carry_out
+from flakestorm.api.carrying import carry_out, report_in
 from flakestorm.api.options import Options
 from flakestorm.config.model import Invariant, Load
 from flakestorm.contracts.base import RunView, on_tape, trajectory
@@ -20,8 +20,8 @@ from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.events import Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.load import Untold, load_plan
-from flakestorm.engine.loaded import Pace
+from flakestorm.engine.load import MOST, Untold, load_plan
+from flakestorm.engine.loaded import Loaded, Pace
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate
@@ -30,7 +30,7 @@ from flakestorm.errors import ConfigError, Misuse
 if TYPE_CHECKING:
     from flakestorm.api.project import Project
 
-__all__ = ["under_load"]
+__all__ = ["check_load", "under_load"]
 
 OPEN_FILES_EACH, OPEN_FILES_BESIDE = 3, 200
 """What a user takes of this process: a connection, a tape, and room for the agent's own where it is in here."""
@@ -55,7 +55,8 @@ def under_load(
 
     Args:
         project: whose agent it is.
-        options: how; `concurrency`, `early` and `resume` have no place here.
+        options: how; `concurrency` and `early` have no place here. Of what is resumed, the levels that were finished
+            are taken over whole, and the others made anew.
         users, rates, runs: in place of what the config says under `load`. Where there are rates, there are no users.
 
     Raises:
@@ -66,7 +67,6 @@ def under_load(
     for given, what in (
         (options.concurrency, "concurrency: the levels (--users) say how many runs are under way at once"),
         (options.early, "early stop: a level lasts as long as its runs do"),
-        (options.resume, "resuming: the levels of one load test belong together"),
     ):
         if given:
             raise Misuse(f"load knows no {what}")
@@ -80,6 +80,8 @@ def under_load(
     rules = (config.contract.invariants if config.contract else None) or config.invariants
     prepare(rules)
     shared = config.agent.type == "http"
+    least = config.load.min_pass_rate
+    rules = [changed(rule, min_pass_rate=least) if rule.min_pass_rate is None else rule for rule in rules]
     judged, left = _judgeable(rules, shared=shared)
     if not judged:
         raise ConfigError(
@@ -98,6 +100,7 @@ def under_load(
         trials=options.trials,
         notes=notes,
         rates=chosen.rates,
+        limits=config.load.max_ms.limits,
     )
     alone = changed(config.agent, reset_endpoint=None, reset_function=None)
     work = replace(project, config=changed(config, agent=alone).at(config.folder))
@@ -113,8 +116,9 @@ def under_load(
 
     if not options.dry_run:
         _make_room(min(max(plan.users), len(plan.trials)))
-    gate, options = Gate("contract", options.min_score), replace(options, early=False)
-    crowd = _Crowd(plan, apart=config.agent.type in ("http", "command"))
+    resumed = None if options.resume is None else report_in(options.resume)
+    gate, options = Gate("contract", options.min_score), replace(options, early=False, resume=resumed)
+    crowd = _Crowd(plan, apart=config.agent.type in ("http", "command"), before=resumed.load if resumed else None)
     hooks = Hooks(holds=crowd.holds, begins=crowd.begins, reviewed=crowd.ended, paces=crowd.paces)
 
     def viewed(trial: Trial, view: RunView) -> RunView:
@@ -123,6 +127,16 @@ def under_load(
 
     hooks.viewed = viewed
     return carry_out(work, plan, gate, options, hooks=hooks, tailor=tailor)
+
+
+def check_load(project: Project) -> None:
+    """Check all that can be checked of `under_load` without running the agent.
+
+    Raises:
+        ConfigError, Misuse: as `under_load`.
+    """
+    load, planned = project.config.load, under_load(project, Options(dry_run=True)).planned
+    _make_room(min(MOST if load.rates else max(load.users), planned))
 
 
 def _make_room(users: int) -> None:
@@ -156,9 +170,10 @@ class _Crowd:
     Args:
         plan: by `load_plan`.
         apart: whether the agent is another process, so that the processor time of this one is flakestorm's own.
+        before: how levels went that need not be made again; one that is, is measured anew.
     """
 
-    def __init__(self, plan: Plan, *, apart: bool) -> None:
+    def __init__(self, plan: Plan, *, apart: bool, before: Loaded | None = None) -> None:
         self._apart, self._closed = apart, not plan.rates
         self._users = {s.name: count for s, count in zip(plan.scenarios, plan.users, strict=True)}
         self._came_s: dict[str, float] = {}
@@ -172,7 +187,11 @@ class _Crowd:
         self._first: dict[str, tuple[float, float]] = {}
         self._ended: Counter[str] = Counter()
         self._most: Counter[str] = Counter()
-        self.paces: dict[str, Pace] = {}
+        self.paces = {
+            level.scenario: Pace(level.duration_ms, level.own_ms)
+            for level in (before.levels if before else ())
+            if level.duration_ms is not None
+        }
 
     def holds(self, trial: Trial) -> float:
         """How long it is until this user comes."""
@@ -187,7 +206,9 @@ class _Crowd:
         name, now_s = trial.scenario.name, time.monotonic()
         came_s = self._opened_s.get(name, now_s) + self._came_s[trial.run] if trial.run in self._came_s else now_s
         self._began_s[trial.run], self._late_ms[trial.run] = came_s, (now_s - came_s) * 1000
-        self._first.setdefault(name, (came_s, time.process_time()))
+        if name not in self._first:
+            self._first[name] = came_s, time.process_time()
+            self.paces.pop(name, None)
         self._most[name] = max(self._most[name], len(self._began_s))
 
     def viewed(self, trial: Trial, view: RunView) -> RunView:

@@ -15,7 +15,7 @@ from flakestorm.contracts.matrix import wants_model
 from flakestorm.core.conversation import turns_of
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
-from flakestorm.engine.events import CellResult, FaultAt, Listener, Report, RunFinished, RunResult
+from flakestorm.engine.events import CellResult, FaultAt, Listener, Note, Report, RunFinished, RunResult
 from flakestorm.engine.judged import Judged, baselines_of, judged
 from flakestorm.engine.plan import BASELINE, Trial
 from flakestorm.engine.ports import World
@@ -24,7 +24,7 @@ from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 
-__all__ = ["INJECTED", "Prober", "at", "command_line", "kind_of", "runs_of", "same_search"]
+__all__ = ["INJECTED", "Prober", "asides", "at", "command_line", "kind_of", "runs_of", "same_search"]
 
 INJECTED = "injected"
 """What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
@@ -46,6 +46,11 @@ def kind_of(reason: str) -> str:
     bare = _VARIES.sub("N", _QUOTE.split(_ASIDE.sub("", reason), maxsplit=1)[0])
     bare = re.sub(r"\b(?:llm|tool|mcp|http)/[^\s,;:)]+", "SITE", bare)
     return " ".join(bare.lower().split()[:_WORDS])
+
+
+def asides(listener: Listener) -> Listener:
+    """What a search's runner tells: notes alone, for the `Prober` tells of its runs."""
+    return lambda event: listener(event) if isinstance(event, Note) else None
 
 
 @dataclass(slots=True)

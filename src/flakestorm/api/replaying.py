@@ -20,13 +20,14 @@ from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
 from flakestorm.tape.lanes import CONNECTIONS
-from flakestorm.tape.lines import FILE, Said, digest
+from flakestorm.tape.lines import FILE
 from flakestorm.tape.match import Matcher, Mode
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.player import Player
 from flakestorm.tape.reader import Footer, Tape
 from flakestorm.tape.rebuilt import Rebuilt
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import Said, digest
 from flakestorm.tape.telling import Telling
 from flakestorm.tape.tokens import Span
 from flakestorm.tape.writer import Recorder

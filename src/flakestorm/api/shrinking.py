@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flakestorm.api.carrying import Work, hub_of, in_a_loop, in_words, report_in, runner_of, seed_of
 from flakestorm.api.options import Options
-from flakestorm.api.probing import Prober, at, cells_of, command_line, runs_of, same_search
+from flakestorm.api.probing import Prober, asides, at, cells_of, command_line, runs_of, same_search
 from flakestorm.config.model import Config, Invariant
 from flakestorm.config.replays import ReplaySession
 from flakestorm.contracts.matrix import prepare
@@ -32,6 +32,7 @@ from flakestorm.engine.events import (
     RunResult,
     ScenarioInfo,
 )
+from flakestorm.engine.pacing import paced_by
 from flakestorm.engine.repertoire import Repertoire
 from flakestorm.engine.shrink import reduce, shorten, smaller, weaken
 from flakestorm.errors import Misuse
@@ -216,7 +217,7 @@ def shrink(
     best: list[tuple[Outcome, Failure]] = []
     draw = Choices(seed).stream("shrink")
     steps = _steps(asker, case, repertoire, draw, text, best, may_shorten=shorter or case.prompt is None)
-    quiet = replace(options, listener=lambda _: None)
+    quiet = replace(options, listener=asides(options.listener))
 
     def reported(shrunk: Shrunk, prober: Prober | None) -> Report:
         took_ms = round((world.monotonic() - began_s) * 1000, 1)
@@ -328,6 +329,7 @@ def _report(
 ) -> Report:
     """What became of the case, and every run that was made."""
     done = [] if prober is None else prober.done
+    paced = paced_by(None if prober is None else prober.runner.pacing)
     by_id, case, run = {judged.run.id: judged for judged in done}, shrunk.case, shrunk.run
     by_hand = shrunk.why == "interrupted"
     findings: tuple[Finding, ...] = ()
@@ -342,17 +344,10 @@ def _report(
         faults = " and ".join(f"{fault.site}={fault.fault}" for fault in schedule) or "no fault at all"
         headline = f"{faults} breaks {shrunk.invariant}"
         headline = f"{shrunk.why}; so far: {headline}" if shrunk.interrupted else headline
+    runs = tuple(judged.run for judged in sorted(done, key=lambda judged: (len(judged.run.id), judged.run.id)))
     return Report(
-        command="shrink",
-        verdict="fail" if findings else "inconclusive",
-        exit_code=130 if by_hand else 1 if findings else 3,
-        headline=headline,
-        seed=seed,
-        started_at=started_at,
-        duration_ms=took_ms,
-        scores={},
-        cells=cells,
-        runs=tuple(judged.run for judged in sorted(done, key=lambda judged: (len(judged.run.id), judged.run.id))),
+        "shrink", "fail" if findings else "inconclusive", 130 if by_hand else 1 if findings else 3, headline, seed,
+        started_at, took_ms, {}, cells, runs,
         scenarios=tuple(ScenarioInfo(name, tuple(name.split("; "))) for name in {cell.scenario for cell in cells}),
         invariants=tuple(InvariantInfo(str(i.id), i.type, i.severity, i.description or "", i.when) for i in judges),
         prompts=tuple(work.config.golden_prompts),
@@ -362,7 +357,9 @@ def _report(
         agent=in_words(work.config),
         version=__version__,
         findings=findings,
-    )
+        notes=paced.lines,
+        pacing=paced.known,
+    )  # fmt: skip
 
 
 def session_of(shrunk: Shrunk, config: Config) -> ReplaySession:

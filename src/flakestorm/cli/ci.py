@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from flakestorm import api
+from flakestorm.api.loading import check_load
 from flakestorm.cli.forms import write
 from flakestorm.cli.judge import min_score_option
 from flakestorm.cli.options import Globals, global_options
@@ -38,6 +39,8 @@ JUDGES: dict[str, Judge] = {
     # Cells that are not critical are for the overall score, so the phase's own gate lets every score pass.
     "contract": lambda project, options: project.contract(replace(options, min_score=0.0)),
     "replay": lambda project, options: project.replay(None, options),
+    # How many runs there are, and how many at once, is what its block says.
+    "load": lambda project, options: project.under_load(replace(options, concurrency=None, trials=None, early=None)),
 }
 """What runs each phase."""
 
@@ -50,10 +53,12 @@ JUDGES: dict[str, Judge] = {
 def ci(options: Globals, min_score: float | None, resume: str | None, spending: Spending) -> int:
     """Run every configured phase and judge the whole: may this build ship?
 
-    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`) and replay (block
-    `replays`). The overall score is the mean of the phases' scores, weighted by `scoring`.
+    Phases are mutation (block `mutations`), chaos (block `chaos`), contract (block `contract`), replay (block
+    `replays`) and load (block `load`). The overall score is the mean of the phases' scores, weighted by `scoring`; load
+    has no part in it.
 
-    Fails on a critical failure, on a failing session, and on an overall score below --min-score.
+    Fails on a critical failure, on a failing session, on a promise or a latency limit broken under load, and on an
+    overall score below --min-score.
     """
     project = api.load(options.config_path)
     if project.config.contract is not None:
@@ -61,9 +66,12 @@ def ci(options: Globals, min_score: float | None, resume: str | None, spending: 
     if project.config.replays.sessions:
         project.check_sessions()
     names = configured(project)
+    if "load" in names:
+        check_load(project)
     if not names:
         raise Misuse(
-            f"{options.config_path}: there is nothing to run: add a 'mutations', 'chaos', 'contract' or 'replays' block"
+            f"{options.config_path}: there is nothing to run: add a 'mutations', 'chaos', 'contract', 'replays' "
+            "or 'load' block"
         )
     if spending.dry_run:
         return _dry_run(project, options, names)
@@ -80,12 +88,13 @@ def ci(options: Globals, min_score: float | None, resume: str | None, spending: 
 
 def configured(project: api.Project) -> list[str]:
     """The phases that this config asks for, in the order they are run."""
-    config = project.config
+    config, blocks = project.config, blocks_in(project.path)
     asked = {
-        "mutation": config.version == "1.0" or "mutations" in blocks_in(project.path),
+        "mutation": config.version == "1.0" or "mutations" in blocks,
         "chaos": config.chaos is not None,
         "contract": config.contract is not None,
         "replay": bool(config.replays.sessions or config.replays.sources),
+        "load": "load" in blocks,
     }
     return [name for name in PHASES if asked[name]]
 
@@ -157,7 +166,8 @@ class _Ci:
             trials=self.options.trials,
             concurrency=self.options.concurrency,
             tapes=self._folder / f"{name}.tapes",
-            ray=None if name == "replay" else self.options.ray,  # tapes that stand in for the world are here
+            # Tapes that stand in for the world are here, and so is the one instance that users share.
+            ray=None if name in ("replay", "load") else self.options.ray,
             listener=tell,
             resume=Path(before.report) if before is not None and Path(before.report).is_file() else None,
             pacing=self.pacing,
@@ -179,7 +189,7 @@ class _Ci:
         )
 
     def _waiting(self, name: str) -> PhaseResult:
-        weight = float(getattr(self.project.config.scoring, name))
+        weight = float(getattr(self.project.config.scoring, name, 0.0))
         return PhaseResult(name, "not run", "inconclusive", "it was not run", weight)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import carry_out, min_score_option
+from flakestorm.cli.judge import carry_out, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.spending import Spending, spending_options
 from flakestorm.engine.events import Report
@@ -36,6 +36,7 @@ def _levels(_: click.Context, param: click.Parameter, said: str | None) -> tuple
 )
 @click.option("--runs", "each", type=click.IntRange(min=1), help="Runs of each level (load.runs).")
 @min_score_option("the contract score that decides", full=100)
+@resume_option
 @spending_options
 def load(
     options: Globals,
@@ -43,15 +44,16 @@ def load(
     rates: tuple[float, ...] | None,
     each: int | None,
     min_score: float | None,
+    resume: str | None,
     spending: Spending,
 ) -> int:
     """Put more and more users on the agent at once, or at a rate, without chaos, and judge every answer.
 
     Each level is a row of the map; latencies are given as percentiles with their intervals. Fails as `contract run`
-    does.
+    does, and where a level breaks a latency limit (load.max_ms). --resume makes the levels that were not finished.
     """
 
     def judge(project: api.Project, opts: api.Options) -> Report:
         return project.under_load(opts, users=users, rates=rates, runs=each)
 
-    return carry_out(options, "load", judge, min_score, spending=spending)
+    return carry_out(options, "load", judge, min_score, resume, spending=spending)

@@ -158,7 +158,7 @@ def how_to_resume(report: Report, files: Sequence[Path], saved: Saving | None) -
     written = next(iter(phases or [file for file in files if file.suffix == ".json"]), None)
     why = "interrupted" if report.interrupted else f"the budget was reached ({report.stopped})"
     kept = str(written) if written is not None else None if saved is None else saved.id
-    single = report.command in ("verify", "load") or (report.command == "run" and "robustness" not in report.scores)
+    single = report.command == "verify" or (report.command == "run" and "robustness" not in report.scores)
     if kept is None or single:
         return f"{why}; the report holds the runs that had finished"
     typed = ["flakestorm", *sys.argv[1:]]

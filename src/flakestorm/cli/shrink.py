@@ -79,12 +79,14 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
 
 
 def _tell(smallest: Any, before: int, file: Path | None) -> None:
-    """What became of the case, and where it was written."""
+    """What became of the case, what a reader must know, and where it was written."""
     if smallest.case is not None:
         click.echo(
             f"{before} -> {len(smallest.case.atoms)} faults in {smallest.runs} runs; "
             f"breaks {smallest.invariant}: {smallest.reason}"
         )
+    for note in smallest.report.notes if smallest.report is not None else ():
+        click.echo(f"note: {one_line(note, 1000)}")
     if file is not None and file.exists():
         click.echo(f"{'report' if file.name == 'report.json' else 'session'}: {file}")
 

@@ -46,6 +46,7 @@ __all__ = [
     "LangSmithProject",
     "LangSmithRun",
     "LangfuseFile",
+    "LatencyLimits",
     "LlmFault",
     "Load",
     "Milliseconds",
@@ -180,8 +181,37 @@ class Advanced(Strict, frozen=True, kw_only=True):
     )
 
 
+class LatencyLimits(Strict, frozen=True, kw_only=True):
+    """How long answers may take under load, in milliseconds, by percentile.
+
+    A level keeps a limit when the whole 95% interval of its percentile does.
+    """
+
+    p50: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="the median; needs 6 runs of each level")] = (
+        None
+    )
+    p90: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="the 90th percentile; needs 36 runs of each level")
+    ] = None
+    p95: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="the 95th percentile; needs 72 runs of each level")
+    ] = None
+    p99: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="the 99th percentile; needs 368 runs of each level")
+    ] = None
+
+    @property
+    def limits(self) -> tuple[tuple[int, float], ...]:
+        """The limits that there are: percent, and milliseconds."""
+        every = ((50, self.p50), (90, self.p90), (95, self.p95), (99, self.p99))
+        return tuple((percent, ms) for percent, ms in every if ms is not None)
+
+
 class Load(Strict, frozen=True, kw_only=True):
-    """How many users `load` puts on the agent at once, or how many it lets come in a second."""
+    """How many users `load` puts on the agent at once, or how many it lets come in a second, and what must hold then.
+
+    With this block, `ci` has it as a phase.
+    """
 
     users: Annotated[
         Annotated[list[Annotated[int, Meta(ge=1, le=500)]], Meta(min_length=1)],
@@ -198,6 +228,13 @@ class Load(Strict, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1)],
         Meta(description="runs of each level; there are never fewer than it has users, nor than there are prompts"),
     ] = 40
+    min_pass_rate: Annotated[
+        Probability | None,
+        Meta(description="the least share of passed runs, under load, for invariants that say none themselves"),
+    ] = None
+    max_ms: Annotated[
+        LatencyLimits, Meta(description="latency limits that every level must keep, e.g. {p95: 2000}")
+    ] = field(default_factory=LatencyLimits)
 
     def __post_init__(self) -> None:
         if sorted(set(self.users)) != self.users:
@@ -257,7 +294,9 @@ class Config(Placed, frozen=True, kw_only=True):
     )
     output: Annotated[Output, Meta(description="where reports go")] = field(default_factory=Output)
     advanced: Annotated[Advanced, Meta(description="how runs are carried out")] = field(default_factory=Advanced)
-    load: Annotated[Load, Meta(description="how many users at once, for `load`")] = field(default_factory=Load)
+    load: Annotated[
+        Load, Meta(description="how many users at once, for `load`; with this block, `ci` has it as a phase")
+    ] = field(default_factory=Load)
     certificate: Annotated[Certificate, Meta(description="what a certificate says")] = field(
         default_factory=Certificate
     )

@@ -15,7 +15,7 @@ from flakestorm.core.record import Slate
 from flakestorm.engine.accounting import undecided
 from flakestorm.engine.events import Listener, Note, Planned, Report
 from flakestorm.engine.judged import Judged, baselines_of
-from flakestorm.engine.pacing import Paced
+from flakestorm.engine.pacing import paced_by
 from flakestorm.engine.plan import Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.rounds import groups_of, next_round
@@ -131,7 +131,8 @@ class Campaign(Slate, eq=False):
             if self._stopped:
                 return
             self.runner.concurrency = users
-            await self.runner.carry_out([t for t in self.plan.trials if t.scenario is scenario], self._finish)
+            if left := self._left(t for t in self.plan.trials if t.scenario is scenario):
+                await self.runner.carry_out(left, self._finish)
             if not self._stopped:
                 self._whole.append(scenario.name)
 
@@ -174,7 +175,7 @@ class Campaign(Slate, eq=False):
         """What is known now: scores, verdict, cells and runs in plan order."""
         order = self.finished
         doubt = "" if self.runner.budget is None else self.runner.budget.doubt
-        paced = Paced() if self.runner.pacing is None else self.runner.pacing.paced
+        paced = paced_by(self.runner.pacing)
         judgement = assemble(
             self.plan,
             order,
@@ -185,17 +186,21 @@ class Campaign(Slate, eq=False):
             early=self.early,
             resets=self.resets,
         )
-        load = None
+        load, code, verdict, headline = None, judgement.exit_code, judgement.verdict, judgement.headline
         if self.plan.users:
-            from flakestorm.engine.load import loaded  # few commands put load on an agent
+            from flakestorm.engine.latency import with_limits  # few commands put load on an agent
+            from flakestorm.engine.load import loaded
 
             paces = {name: pace for name, pace in self.runner.hooks.paces.items() if name in self._whole}
             load = loaded(self.plan, judgement.runs, judgement.cells, paces)
+            if order:
+                code, verdict, headline = with_limits(load, code, verdict, headline)
+                headline = f"{headline}; {load.why}"
         return Report(
             command=self.plan.command,
-            verdict=judgement.verdict,
-            exit_code=judgement.exit_code,
-            headline=judgement.headline if load is None or not order else f"{judgement.headline}; {load.why}",
+            verdict=verdict,
+            exit_code=code,
+            headline=headline,
             seed=self.runner.seed,
             started_at=self._started_at or self.world.now(),
             duration_ms=round((self.world.monotonic() - self._started_s) * 1000, 1) if self._started_at else 0.0,
@@ -214,7 +219,7 @@ class Campaign(Slate, eq=False):
             stopped="" if not judgement.missing else self._stopped,
             saved=judgement.saved,
             load=load,
-            pacing=None if paced == Paced() else paced,
+            pacing=paced.known,
         )
 
     def _finish(self, judged: Judged) -> None:

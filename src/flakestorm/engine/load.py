@@ -12,7 +12,7 @@ to ask at once: what came late would else be left out just when it is slow (Tene
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.engine.events import CellResult, RunResult
+from flakestorm.engine.latency import limit_at
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, Pace, PromiseAt
 from flakestorm.engine.plan import Plan, Trial, run_id
 from flakestorm.stats.difference import agresti_caffo
@@ -27,7 +28,7 @@ from flakestorm.stats.intervals import wilson
 from flakestorm.stats.percentiles import percentile
 from flakestorm.tape.model import Exchange
 
-__all__ = ["MOST", "PERCENTS", "Untold", "load_plan", "loaded"]
+__all__ = ["MOST", "PERCENTS", "Untold", "load_plan", "loaded", "whole_levels"]
 
 
 class Untold(Sequence[Exchange]):
@@ -64,6 +65,7 @@ def load_plan(
     trials: int | None = None,
     notes: Sequence[str] = (),
     rates: Sequence[float] = (),
+    limits: Sequence[tuple[int, float]] = (),
 ) -> Plan:
     """Lay out the runs of every level.
 
@@ -75,13 +77,14 @@ def load_plan(
         trials: runs of each prompt in place of `runs`; a level still has as many runs as users.
         notes: what is known to be missing before anything is run.
         rates: of each level, how many new users come in a second; in place of `users`.
+        limits: see `Plan.limits`.
     """
     each_second = " a second" if rates else ""
     scenarios = tuple(Scenario(name=f"{n:g} user{'' if n == 1 else 's'}{each_second}") for n in rates or users)
     probes = tuple(dict.fromkeys(probe for invariant in invariants for probe in invariant.probes))
     plan = Plan(
         "load", scenarios, tuple(invariants), (*prompts, *probes), len(prompts), (), notes=tuple(notes),
-        users=(MOST,) * len(rates) if rates else tuple(users), rates=tuple(rates),
+        users=(MOST,) * len(rates) if rates else tuple(users), rates=tuple(rates), limits=tuple(limits),
     )  # fmt: skip
     chosen = [p for p in range(len(plan.prompts)) if plan.judges(p)]
     baseline = plan.controls(p for p in chosen if any(map(needs_baseline, plan.judges(p))))
@@ -113,7 +116,7 @@ def loaded(plan: Plan, runs: Sequence[RunResult], cells: Sequence[CellResult], p
             [cell for cell in cells if cell.scenario == scenario.name],
             paces.get(scenario.name),
         )
-        level = replace(level, rate=rate)
+        level = replace(level, rate=rate, limits=tuple(limit_at(level, *limit) for limit in plan.limits))
         levels.append(_compared(levels[0], level) if levels else level)
     knee = next((level for level in levels if level.slower or any(p.worse for p in level.promises)), None)
     at = None if knee is None else knee.users if knee.rate is None else knee.rate
@@ -127,20 +130,41 @@ def _level(
     answered = sum(run.error is None for run in runs)
     waits = [run.latency_ms if run.error is None else float("inf") for run in runs if not _unknown(run)]
     found = (percentile(waits, percent) for percent in PERCENTS)
+    took_ms = None if pace is None else round(pace.took_ms, 1)
     return LevelResult(
         name,
         users,
         len(runs),
         answered,
         unknown,
-        None if pace is None else round(pace.took_ms, 1),
-        round(answered / pace.took_ms * 1000, 3) if pace and pace.took_ms else None,
-        round(sum(run.latency_ms for run in runs) / pace.took_ms, 2) if pace and pace.took_ms else None,
+        took_ms,
+        round(answered / took_ms * 1000, 3) if took_ms else None,
+        round(sum(run.latency_ms for run in runs) / took_ms, 2) if took_ms else None,
         None if pace is None or pace.own_ms is None else round(pace.own_ms, 1),
         tuple(LatencyAt(p.percent, _ms(p.value), _ms(p.low), _ms(p.high), p.n) for p in found if p is not None),
         tuple(_promise(name, [c for c in cells if c.invariant == name]) for name in dict.fromkeys(
             cell.invariant for cell in cells)),
     )  # fmt: skip
+
+
+def whole_levels(plan: Plan, before: Loaded | None, kept: Collection[str]) -> set[str]:
+    """The levels of an earlier report that need not be made again, by the names of their scenarios.
+
+    A level is one measurement: it is taken over when it was finished and all of its runs are, else made anew.
+
+    Args:
+        plan: by `load_plan`.
+        before: what the report says of its levels.
+        kept: the ids of its runs that could be taken over.
+    """
+    levels = {level.scenario: level for level in (before.levels if before else ())}
+    found = set[str]()
+    for scenario in plan.scenarios:
+        level = levels.get(scenario.name)
+        ids = {trial.run for trial in plan.trials if trial.scenario.name == scenario.name}
+        if level is not None and level.duration_ms is not None and len(ids) == level.runs and ids <= set(kept):
+            found.add(scenario.name)
+    return found
 
 
 def _unknown(run: RunResult) -> bool:

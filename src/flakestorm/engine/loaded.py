@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from flakestorm.core.record import Record
+from flakestorm.core.verdict import Outcome
 
-__all__ = ["LatencyAt", "LevelResult", "Loaded", "Pace", "PromiseAt"]
+__all__ = ["LatencyAt", "LevelResult", "LimitAt", "Loaded", "Pace", "PromiseAt"]
 
 
 class Pace(Record, frozen=True):
@@ -60,6 +61,23 @@ class PromiseAt(Record, frozen=True):
     worse: bool = False
 
 
+class LimitAt(Record, frozen=True):
+    """A latency limit at one level.
+
+    Args:
+        percent: of which percentile, e.g. 95.
+        max_ms: what it may be.
+        verdict: `pass` where all of the percentile's 95% interval keeps the limit, `fail` where all of it breaks it,
+            beyond what flakestorm's own work explains, else `inconclusive`.
+        reason: why, with the interval and the number of runs.
+    """
+
+    percent: float
+    max_ms: float
+    verdict: Outcome
+    reason: str
+
+
 class LevelResult(Record, frozen=True):
     """One level.
 
@@ -81,6 +99,7 @@ class LevelResult(Record, frozen=True):
         promises: one for each invariant that applied.
         slower: whether its median is at least twice that of the first level, by intervals that do not touch, and
             `own_ms` does not explain it.
+        limits: one for each latency limit of the config, in order of percentiles.
     """
 
     scenario: str
@@ -96,6 +115,7 @@ class LevelResult(Record, frozen=True):
     promises: tuple[PromiseAt, ...]
     slower: bool = False
     rate: float | None = None
+    limits: tuple[LimitAt, ...] = ()
 
 
 class Loaded(Record, frozen=True):

@@ -30,7 +30,7 @@ from flakestorm.core.record import Record
 from flakestorm.core.site import Site
 from flakestorm.tape.model import Exchange
 
-__all__ = ["IN_VAIN", "Met", "Paced", "Pacing", "Refusal", "limited", "starved"]
+__all__ = ["IN_VAIN", "Met", "Paced", "Pacing", "Refusal", "limited", "paced_by", "starved", "together"]
 
 FIRST_WAIT_MS = 1000.0
 """How long is waited after a first refusal that names no time."""
@@ -85,6 +85,11 @@ class Paced(Record, frozen=True):
         if self.spaced_ms:
             said.append(f"starts waited {self.spaced_ms / 1000:.1f} s in all for advanced.rate_limit")
         return (*said, self.doubt) if self.doubt else tuple(said)
+
+    @property
+    def known(self) -> Paced | None:
+        """The same, for the report; None where nothing was held back or refused."""
+        return None if self == Paced() else self
 
 
 class _Rate:
@@ -259,8 +264,17 @@ class Pacing:
             if wait_ms is None:
                 wait_ms = min(FIRST_WAIT_MS * 2**self._unnamed, self._longest_ms)
                 self._unnamed = min(self._unnamed + 1, 30)
-            if self._in_vain < IN_VAIN:
-                self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._longest_ms) / 1000)
+            self._hold(wait_ms)
+
+    def named(self, wait_ms: float) -> None:
+        """A refusal that was taken to name no time does, now that all of it has come."""
+        with self._lock:
+            self._unnamed = max(0, self._unnamed - 1)
+            self._hold(wait_ms)
+
+    def _hold(self, wait_ms: float) -> None:
+        if self._in_vain < IN_VAIN:
+            self._until_s = max(self._until_s, self._monotonic() + min(wait_ms, self._longest_ms) / 1000)
 
     def ended(self, run: str, *, tokens: int | None, through: bool) -> None:
         """This run has ended.
@@ -311,6 +325,43 @@ class Met:
         self.refusals.append(refusal)
         if self._pacing is not None:
             self._pacing.refused(self._run, refusal)
+
+    def explained(self, site: Site, status: int, headers: Headers, body: bytes) -> None:
+        """The body of a reply that may refuse has come, and may name the time that its head did not."""
+        from flakestorm.wire.limits import asked_wait_ms, may_refuse, told_wait_ms
+
+        if not may_refuse(status) or asked_wait_ms(headers) is not None:
+            return
+        if (wait_ms := told_wait_ms(headers, body)) is None:
+            return
+        before, refusal = Refusal(str(site), status), Refusal(str(site), status, wait_ms)
+        if before in self.refusals:
+            self.refusals[self.refusals.index(before)] = refusal
+            if self._pacing is not None:
+                self._pacing.named(wait_ms)
+        else:
+            self.refusals.append(refusal)
+            if self._pacing is not None:
+                self._pacing.refused(self._run, refusal)
+
+
+def paced_by(pacing: Pacing | None) -> Paced:
+    """What holding back has come to, also where nobody held anything back."""
+    return Paced() if pacing is None else pacing.paced
+
+
+def together(parts: Iterable[Paced | None]) -> Paced | None:
+    """What it has come to in all parts of a command; None where it has come to nothing."""
+    known = [part for part in parts if part is not None]
+    return Paced(
+        sum(part.refusals for part in known),
+        sum(part.runs for part in known),
+        sum(part.holds for part in known),
+        round(sum(part.held_ms for part in known), 1),
+        min((part.least for part in known if part.least is not None), default=None),
+        round(sum(part.spaced_ms for part in known), 1),
+        "; ".join(part.doubt for part in known if part.doubt),
+    ).known
 
 
 def limited(refusals: Sequence[Refusal]) -> str:

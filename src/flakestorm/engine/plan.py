@@ -65,6 +65,7 @@ class Plan(Record, frozen=True):
         users: under load, how many runs of each scenario may be under way at once; the scenarios follow one another
             then.
         rates: where users come whether or not others have been answered, how many do in a second, by scenario.
+        limits: under load, what percentiles of the latencies may be: percent, and milliseconds.
     """
 
     command: str
@@ -80,6 +81,7 @@ class Plan(Record, frozen=True):
     budget: int | None = None
     users: tuple[int, ...] = ()
     rates: tuple[float, ...] = ()
+    limits: tuple[tuple[int, float], ...] = ()
 
     @property
     def runs(self) -> tuple[Trial, ...]:

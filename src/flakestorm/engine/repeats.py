@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
-from flakestorm.engine.events import CellResult
+from flakestorm.engine.events import CellResult, Report
 from flakestorm.stats.flake import Flakes, flake_rate
 from flakestorm.stats.passk import PassK, pass_k
 
-__all__ = ["Reliability", "pass_ks", "reliability", "runs_passed"]
+__all__ = ["Reliability", "pass_ks", "reliability", "repeated", "runs_passed"]
 
 MOST_K = 10
 """pass^k is given up to this k."""
@@ -51,6 +51,12 @@ def reliability(cells: Iterable[CellResult], *, saved: int = 0) -> Reliability |
             count[1] += 1
     flakes = flake_rate((passed, runs) for passed, runs in counts.values())
     return Reliability(pass_ks(runs_passed(cells)), flakes)
+
+
+def repeated(report: Report) -> list[CellResult]:
+    """The cells of a report whose trials tell of repeating: not those of runs that put load on the agent."""
+    crowded = {level.scenario for level in (report.load.levels if report.load else ())}
+    return [cell for cell in report.cells if cell.scenario not in crowded]
 
 
 def runs_passed(cells: Iterable[CellResult]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ ledger, so a resumed report is the report an uninterrupted command would have wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from flakestorm.config.model import Scenario
 from flakestorm.contracts.base import RunView, asked_of_model
@@ -18,7 +19,7 @@ from flakestorm.engine.accounting import DECLINED, NOT_MADE, TOO_FEW, reach
 from flakestorm.engine.events import Report, RunResult
 from flakestorm.engine.judged import Judged, judged, refused
 from flakestorm.engine.pacing import limited, starved
-from flakestorm.engine.plan import Plan, Trial
+from flakestorm.engine.plan import BASELINE, Plan, Trial
 from flakestorm.engine.ports import World
 from flakestorm.engine.toolmaze import scenarios_for, tools_in
 from flakestorm.errors import Misuse
@@ -27,7 +28,7 @@ from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import SECRET
 from flakestorm.tape.tools import calls_of, tool_results_of
 
-__all__ = ["take_over", "view_of"]
+__all__ = ["take_over", "unseen", "view_of"]
 
 _KINDS = ("unreachable", "timeout", "http", "unreadable", "crash", "error")
 
@@ -42,6 +43,7 @@ def take_over(
     visible: Sequence[str] = (),
     elsewhere: bool = False,
     hidden: Callable[[str], str] = str,
+    viewed: Callable[[RunView], RunView] = lambda view: view,
 ) -> tuple[Judged, ...]:
     """The runs of an earlier report that this plan need not make again.
 
@@ -57,6 +59,7 @@ def take_over(
         visible: as in `RunView`.
         elsewhere: as in `Runner`.
         hidden: takes secrets out of a prompt, as it was done for the report.
+        viewed: gives a run as its invariants are to see it.
 
     Raises:
         Misuse: the report is of another agent or of another plan: other scenarios, or other prompts.
@@ -90,14 +93,27 @@ def take_over(
         judged(
             trial,
             run,
-            view_of(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt)),
+            viewed(view_of(trial, run, exchanges_of(run), visible, elsewhere, baselines.get(trial.prompt))),
             world,
             known=_opinions(trial, run, report),
         )
         for trial, run in found
         if run is not None and not (run.error or "").startswith("unreachable") and _same_input(trial, run)
     )
-    return tuple(found for found in taken if not found.view.starved)
+    kept = tuple(found for found in taken if not found.view.starved)
+    if not plan.users:
+        return kept
+    from flakestorm.engine.load import whole_levels  # few commands put load on an agent
+
+    whole = {BASELINE.name, *whole_levels(plan, report.load, {found.run.id for found in kept})}
+    return tuple(found for found in kept if found.trial.scenario.name in whole)
+
+
+def unseen(view: RunView) -> RunView:
+    """A run of an instance that others shared: nobody can tell its calls from theirs."""
+    from flakestorm.engine.load import Untold
+
+    return replace(view, exchanges=Untold())
 
 
 def _cell(trial: Trial) -> tuple[str, int, int]:

@@ -1,4 +1,4 @@
-"""The whole of several phases: what `ci` makes of the reports of mutation, chaos, contract and replay.
+"""The whole of several phases: what `ci` makes of the reports of mutation, chaos, contract, replay and load.
 
 Runs, scenarios, invariants and prompts of the phases stand side by side in one report, so each gets a name that is
 nobody else's: run ids carry their phase, and a scenario or invariant whose name an earlier phase has taken does too.
@@ -21,13 +21,18 @@ from flakestorm.engine.events import (
     ScenarioInfo,
     Score,
 )
+from flakestorm.engine.loaded import Loaded
+from flakestorm.engine.pacing import together
 
 __all__ = ["PHASES", "Names", "Whole", "overall", "rule"]
 
-PHASES: Mapping[str, str] = {"mutation": "robustness", "chaos": "chaos", "contract": "contract", "replay": "replay"}
-"""The phases in the order they are run, each with the score it gives."""
+PHASES: Mapping[str, str] = {
+    "mutation": "robustness", "chaos": "chaos", "contract": "contract", "replay": "replay", "load": "contract",
+}  # fmt: skip
+"""The phases in the order they are run, each with the score it gives. That of load is of the contract under load: it
+stays with its phase, for the whole has one of that name already, and is no part of the overall score."""
 
-_FULL = {"contract": 100.0}
+_FULL = {"contract": 100.0, "load": 100.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,11 @@ class Names:
             scenario=self.scenarios.get(run.scenario, run.scenario),
             prompt=self.prompts[run.prompt],
         )
+
+    def load(self, load: Loaded) -> Loaded:
+        """How the levels went, as the whole has them."""
+        levels = (replace(each, scenario=self.scenarios.get(each.scenario, each.scenario)) for each in load.levels)
+        return replace(load, levels=tuple(levels))
 
     def cell(self, cell: CellResult) -> CellResult:
         """The cell, as the whole has it."""
@@ -118,7 +128,7 @@ class Whole:
             min_score: of the overall score, 0..1.
         """
         named = [(self._names[phase], report) for phase, report in self._reports.items()]
-        scores = {key: score for _, report in named for key, score in report.scores.items()}
+        scores = {k: score for names, report in named if names.phase != "load" for k, score in report.scores.items()}
         whole = overall(phases)
         exit_code, headline = rule(phases, whole, min_score=min_score)
         verdict: Outcome = {0: "pass", 1: "fail"}.get(exit_code, "inconclusive")  # type: ignore[assignment]
@@ -141,6 +151,8 @@ class Whole:
             planned=sum(report.planned for _, report in named),
             stopped=next((report.stopped for _, report in named if report.stopped), ""),
             saved=sum(report.saved for _, report in named),
+            pacing=together(report.pacing for _, report in named),
+            load=next((names.load(report.load) for names, report in named if report.load is not None), None),
         )
 
     def _place(self, numbered: tuple[int, str]) -> int:
@@ -161,7 +173,7 @@ def overall(phases: Sequence[PhaseResult]) -> Score | None:
     The interval is Zou and Donner's (2008, "MOVER") for a linear combination of independent estimates: the distances
     of each phase's own limits from its value, weighted, added as squares.
     """
-    scored = [(p, p.score, p.weight) for p in phases if p.score is not None and p.score.value is not None]
+    scored = [(p, p.score, p.weight) for p in phases if p.weight > 0 and p.score and p.score.value is not None]
     total = sum(weight for _, _, weight in scored)
     if not scored or total <= 0:
         return None
@@ -179,15 +191,16 @@ def overall(phases: Sequence[PhaseResult]) -> Score | None:
         sum(score.passed for _, score, _ in scored),
         sum(score.conclusive for _, score, _ in scored),
         sum(score.inconclusive for _, score, _ in scored),
-        critical_failed=any(score.critical_failed for _, score, _ in scored),
+        critical_failed=any(p.score.critical_failed for p in phases if p.score is not None),
     )
 
 
 def rule(phases: Sequence[PhaseResult], whole: Score | None, *, min_score: float) -> tuple[Literal[0, 1, 3, 130], str]:
     """The gate of `ci`: its exit code, and one sentence that says why.
 
-    A phase that failed its own gate (a critical failure, a failing session) fails it, and so does an overall score
-    below `min_score`. A phase that is configured but could not be judged never counts as passed.
+    A phase that failed its own gate (a critical failure, a failing session, a promise broken under load) fails it, and
+    so does an overall score below `min_score`. A phase that is configured but could not be judged never counts as
+    passed.
     """
     stopped = any(phase.status == "stopped" for phase in phases)
     if not stopped and any(phase.status in ("interrupted", "not run") for phase in phases):
@@ -203,9 +216,12 @@ def rule(phases: Sequence[PhaseResult], whole: Score | None, *, min_score: float
     if unjudged:
         more = f" (and {', '.join(phase.name for phase in unjudged[1:])})" if unjudged[1:] else ""
         return 3, f"{unjudged[0].name}: {unjudged[0].headline}{more}"
+    passed = ", ".join(phase.name for phase in phases)
+    if whole is None and min_score == 0 and phases and not any(phase.weight for phase in phases):
+        return 0, f"the gate was met: {passed} passed; nothing here has a part in an overall score"
     if whole is None:
         return 3, "nothing was conclusive, so there is no overall score"
-    return 0, f"the gate was met: overall {whole.value:g}, {', '.join(phase.name for phase in phases)} passed"
+    return 0, f"the gate was met: overall {whole.value:g}, {passed} passed"
 
 
 def _free(name: str, phase: str, taken: Mapping[str, object]) -> str:

@@ -21,15 +21,16 @@ def interruptible() -> Iterator[list[int]]:
     """While entered, the first SIGINT or SIGTERM cancels the current task and is noted.
 
     More of them within `SAME_INTERRUPTION_S` are ignored, even after this was left, so that the report of what had
-    finished can be written. A later one is obeyed at once. Only the main thread gets signals; in any other one nothing
-    is changed.
+    finished can be written. A later one is obeyed at once. One that is ignored when this is entered (a background job
+    of a script, whose Ctrl-C is not meant for it) stays so, as Python itself leaves it. Only the main thread gets
+    signals; in any other one nothing is changed.
     """
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
     loop, cancel = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task()).cancel
-    caught = (signal.SIGINT, signal.SIGTERM)
+    caught = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
     before: dict[int, Any] = {number: signal.getsignal(number) for number in caught}
     obeyed: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     patient_until_s = 0.0

@@ -19,6 +19,7 @@ import orjson
 
 from flakestorm.config.model import Model
 from flakestorm.errors import Misuse, ModelFailed
+from flakestorm.wire.limits import told_wait_ms
 from flakestorm.wire.protocols import wire_of
 
 __all__ = ["ATTEMPTS", "LONGEST_WAIT_S", "ModelClient"]
@@ -135,7 +136,7 @@ class ModelClient:
             if status < 400:
                 return reply
             problem = f"status {status}: {self._refusal(reply)}"
-            asked_s = _wait_s(headers)
+            asked_s = _wait_s(headers, reply)
             if status not in _BUSY or (asked_s or 0.0) > LONGEST_WAIT_S:
                 break
             wait_s = _BACKOFF_S * 2**attempt if asked_s is None else asked_s
@@ -204,14 +205,15 @@ def _joined(base: str, path: str) -> str:
     return base + path
 
 
-def _wait_s(headers: Mapping[str, str]) -> float | None:
+def _wait_s(headers: Mapping[str, str], reply: bytes) -> float | None:
     """What the provider asks us to wait, in seconds; None where it says nothing that can be read."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) / unit)
         except ValueError:
             continue
-    return None
+    told_ms = told_wait_ms((), reply)  # unpacked already
+    return None if told_ms is None else told_ms / 1000
 
 
 def _shown(reply: bytes) -> str:

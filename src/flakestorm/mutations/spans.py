@@ -119,9 +119,11 @@ def closed(text: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """The text as it goes on inside a sentence: its first letter small, unless it begins with a name."""
+    """The text as it goes on inside a sentence: its first letter small, unless it begins with a fact or a name."""
     first = _WORD.match(text)
     if first is None or first[0].lower() not in COMMON_FIRST or first[0] == "I" or first[0].startswith(("I'", "I’")):
+        return text
+    if any(start == 0 for start, _ in _facts(text)):  # "HI", "Info@example.com": common, but not as it stands here
         return text
     return text[0].lower() + text[1:]
 

@@ -6,7 +6,7 @@ import re
 
 from flakestorm.core.choices import Draw
 from flakestorm.mutations.base import Operator, types
-from flakestorm.mutations.spans import closed, edited, lowered
+from flakestorm.mutations.spans import closed, edited, facts, lowered
 
 __all__ = ["SYNONYMS", "question", "requested"]
 
@@ -104,12 +104,15 @@ def _like(word: str, draw: Draw) -> str | None:
 
 def _contractions(prompt: str, draw: Draw) -> str | None:
     """Said short where it was long, or long where it was short."""
+    kept = facts(prompt)
     for long, short in draw.sample(_CONTRACTED, len(_CONTRACTED)):
         for old, new in ((long, short), (short, long)):
             found = re.search(rf"\b{re.escape(old)}\b", prompt, re.IGNORECASE)
             if found is not None:
                 said = new[0].upper() + new[1:] if found[0][0].isupper() else new
-                return prompt[: found.start()] + said + prompt[found.end() :]
+                text = prompt[: found.start()] + said + prompt[found.end() :]
+                if all(fact in text for fact in kept):  # "IT IS" may be a name
+                    return text
     return None
 
 

@@ -22,7 +22,7 @@ from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Site
 from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult
-from flakestorm.engine.repeats import reliability
+from flakestorm.engine.repeats import reliability, repeated
 from flakestorm.errors import Misuse
 from flakestorm.reports.files import below, write_whole
 from flakestorm.reports.text import one_line, plain
@@ -180,7 +180,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
 
 def _reliability(report: Report) -> dict[str, Any]:
     """What repeated trials say; worked out from the cells, so reading it back is not needed."""
-    found = None if report.blame or report.load else reliability(report.cells, saved=report.saved)
+    found = None if report.blame else reliability(repeated(report), saved=report.saved)
     if found is None:
         return {}
     flakes = None if found.flakes is None else asdict(found.flakes)
@@ -256,7 +256,7 @@ def _reshaped(document: Mapping[str, Any]) -> dict[str, Any]:
         document = {key: value for key, value in document.items() if key not in ("findings", "coverage")}
     if document.get("command") != "blame":
         document = {key: value for key, value in document.items() if key != "blame"}
-    if document.get("command") != "load":
+    if document.get("command") not in ("load", "ci"):
         document = {key: value for key, value in document.items() if key != "load"}
     runs = document.get("runs")
     if not isinstance(runs, list):

@@ -114,4 +114,4 @@ def worst_first(cells: Iterable[CellResult]) -> list[CellResult]:
 def scale_of(name: str, score: Score) -> int:
     """What a score's full mark is: 100 for contract resilience (and whatever exceeds 1), else 1."""
     numbers = [n for n in (score.value, score.low, score.high) if n is not None]
-    return 100 if name == "contract" or any(n > 1 for n in numbers) else 1
+    return 100 if name in ("contract", "load") or any(n > 1 for n in numbers) else 1

@@ -2,15 +2,19 @@
 
 A cell that failed is a `failure`. An inconclusive cell is never a silent pass: it is `skipped` where other runs of the
 same invariant in the same scenario were conclusive (a probabilistic fault need not fire every time), and an `error`
-where none was, because then the promise could not be judged at all, which is what exit code 3 is about.
+where none was, because then the promise could not be judged at all, which is what exit code 3 is about. A latency limit
+under load is a test case of its level.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.engine.latency import in_words
+from flakestorm.engine.loaded import LimitAt
 from flakestorm.reports.excerpt import excerpt
 from flakestorm.reports.grid import Square, grid_of
 from flakestorm.reports.text import mutated, one_line, unbroken, visible
@@ -33,7 +37,12 @@ def junit(report: Report) -> str:
 
     xml = JUnitXml(_text(f"flakestorm {one_line(report.command, 80)}"))
     runs = {run.id: run for run in report.runs}
-    suites = [_suite(report, row, runs) for row in grid_of(report).rows if any(square.cells for square in row)]
+    limits = {level.scenario: level.limits for level in (report.load.levels if report.load else ()) if level.runs}
+    suites = [
+        _suite(report, row, runs, limits.get(row[0].scenario.name, ()))
+        for row in grid_of(report).rows
+        if any(square.cells for square in row)
+    ]
     suites = suites or [_nothing(report)]
     for suite in suites:
         suite.update_statistics()
@@ -47,7 +56,7 @@ def junit(report: Report) -> str:
     return f"{_HEAD}{text.decode()}\n"
 
 
-def _suite(report: Report, row: tuple[Square, ...], runs: dict[str, RunResult]) -> TestSuite:
+def _suite(report: Report, row: tuple[Square, ...], runs: dict[str, RunResult], limits: Sequence[LimitAt]) -> TestSuite:
     from junitparser import TestSuite
 
     name = row[0].scenario.name if row else ""
@@ -62,7 +71,19 @@ def _suite(report: Report, row: tuple[Square, ...], runs: dict[str, RunResult]) 
     for square in row:
         for cell in square.cells:
             suite.add_testcase(_case(report.command, square, cell, runs.get(cell.run)))
+    for limit in limits:
+        suite.add_testcase(_limit(report.command, name, limit))
     return suite
+
+
+def _limit(command: str, level: str, limit: LimitAt) -> TestCase:
+    from junitparser import Error, Failure, TestCase
+
+    classname = _text(f"{one_line(command, 80)}.{one_line(level, 160)}")
+    case = TestCase(_text(in_words(limit)), classname=classname, time=0.0)
+    if limit.verdict != "pass":
+        case.result = [(Failure if limit.verdict == "fail" else Error)(_text(limit.reason), "latency limit")]
+    return case
 
 
 def _case(command: str, square: Square, cell: CellResult, run: RunResult | None) -> TestCase:

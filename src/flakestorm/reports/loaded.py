@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flakestorm.engine.latency import HOW, in_words
 from flakestorm.engine.load import PERCENTS
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded
 from flakestorm.reports.text import counted, one_line
@@ -35,6 +36,11 @@ def load_lines(load: Loaded) -> list[str]:
         for level in load.levels
         for promise in level.promises
         if promise.failing and promise.low is not None and promise.high is not None
+    ]
+    lines += [
+        f"{level.scenario}: {in_words(limit)} {HOW[limit.verdict]}: {one_line(limit.reason, 400)}"
+        for level in load.levels
+        for limit in level.limits
     ]
     given = {latency.percent for level in load.levels for latency in level.latencies}
     short = [f"p{percent} (needs {least_for(percent)})" for percent in PERCENTS if percent not in given]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flakestorm.engine.events import Report
-from flakestorm.engine.repeats import reliability
+from flakestorm.engine.repeats import reliability, repeated
 from flakestorm.reports.text import counted
 
 __all__ = ["repeats_lines"]
@@ -15,9 +15,9 @@ _SHOWN = 4
 
 
 def repeats_lines(report: Report) -> Iterator[str]:
-    """pass^k, each with its interval and its tasks, and the flake rate; nothing where nothing was repeated, or where
-    runs were repeated to put load on the agent."""
-    found = None if report.load else reliability(report.cells, saved=report.saved)
+    """pass^k, each with its interval and its tasks, and the flake rate; nothing where nothing was repeated. Runs
+    that were repeated to put load on the agent are left out."""
+    found = reliability(repeated(report), saved=report.saved)
     if found is None:
         return
     for each in (k for k in found.pass_k if k.k <= _SHOWN or k.k == len(found.pass_k)):

@@ -21,10 +21,11 @@ from flakestorm.core.record import Record
 from flakestorm.errors import Misuse, TapeDamaged
 from flakestorm.tape.document import document
 from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
-from flakestorm.tape.lines import FILE, START, Read, digest, open_seal, seal
+from flakestorm.tape.lines import FILE, START, Read, open_seal, seal
 from flakestorm.tape.migrate import STEPS, migrated
 from flakestorm.tape.model import FORMAT, Exchange
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import digest
 from flakestorm.tape.texts import from_json
 
 __all__ = ["MAX_LINE_BYTES", "Footer", "Tape", "describe"]
@@ -39,7 +40,7 @@ class Footer(Record, frozen=True):
     Args:
         output: the agent's output; empty when there is an error.
         error: why there is no output, or None.
-        digest: what was asked and said, as one hash (`lines.digest`).
+        digest: what was asked and said, as one hash (`said.digest`).
         stdin: of a recorded command, what it was given to read; None where that was nothing that could be kept.
         turns: of a conversation, its turns.
         origin: the seal of who recorded it, and the chain value that it is of (`origin`); None where it has none.

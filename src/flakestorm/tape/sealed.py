@@ -15,8 +15,9 @@ from typing import Any, cast
 from flakestorm.errors import TapeError
 from flakestorm.tape.cleaning import Cleaner
 from flakestorm.tape.files import Growing
-from flakestorm.tape.lines import START, Lines, Said, seal
+from flakestorm.tape.lines import START, Lines, seal
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import Said
 
 __all__ = ["SealedFile", "cleaned_header", "without_late_secrets"]
 

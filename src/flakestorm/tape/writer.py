@@ -23,11 +23,12 @@ from flakestorm.core.pipeline import Flow, Passing, Watching
 from flakestorm.core.site import Site
 from flakestorm.errors import StageError
 from flakestorm.tape.cleaning import Cleaner, cleaned, redacted
-from flakestorm.tape.lines import FILE, Lines, Said
+from flakestorm.tape.lines import FILE, Lines
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.noting import Heads, broke, differ, ended, heads, keep_upload, so_far, unheard
 from flakestorm.tape.redact import Redactor, key_of
 from flakestorm.tape.room import CUT, Room
+from flakestorm.tape.said import Said
 from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
 from flakestorm.tape.texts import to_json
 from flakestorm.version import __version__
@@ -43,11 +44,12 @@ class Meeting(Protocol):
 
     def sent(self, site: Site) -> None:
         """This call goes out."""
-        ...
 
     def refused(self, site: Site, status: int, headers: Headers) -> None:
         """The world, and nothing in its place, refuses this call for its rate, by a reply that begins so."""
-        ...
+
+    def explained(self, site: Site, status: int, headers: Headers, body: bytes) -> None:
+        """The body of such a reply has come, or of another error of the world."""
 
 
 class Recorder:
@@ -112,7 +114,7 @@ class Recorder:
 
     @property
     def digest(self) -> str | None:
-        """What was asked and said, as one hash (`lines.digest`); None until `close`."""
+        """What was asked and said, as one hash (`said.digest`); None until `close`."""
         return self._digest
 
     def outer(self, call: Call, n: int = -1) -> _Open:
@@ -241,6 +243,11 @@ class Recorder:
         if refuses(status, headers):
             self._met.refused(exchange.site, status, headers)
 
+    def explained(self, exchange: Exchange, status: int, headers: Headers, chunks: Sequence[bytes]) -> None:
+        """The body of such a reply has come."""
+        if self._met is not None and exchange.sent:
+            self._met.explained(exchange.site, status, headers, b"".join(chunks))
+
     def ended(self, at: _Open) -> None:
         """The exchange is over: it goes to the file.
 
@@ -352,6 +359,9 @@ class _Open(Watching, Tap):
             self._into.end = "eof"
         else:
             ended(self._into, error)
+        into, exchange = self._into, self.exchange
+        if into.status >= 429 and exchange.site not in self._recorder._ledger.hit:  # else `_World` says it
+            self._recorder.explained(exchange, into.status, into.headers, into.chunks)
         self._recorder.ended(self)
 
     def now_ms(self) -> float:
@@ -383,3 +393,6 @@ class _World(Passing, Tap):
 
     def end(self, error: BaseException | None) -> None:
         ended(self._into, error)
+        at, said = self._at, self._at.said
+        if said is not None and said.status >= 429:
+            at._recorder.explained(at.exchange, said.status, said.headers, self._into.chunks)

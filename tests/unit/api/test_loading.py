@@ -1,3 +1,4 @@
+import asyncio
 import resource
 import threading
 from dataclasses import replace
@@ -11,6 +12,7 @@ from flakestorm import api
 from flakestorm.api import loading
 from flakestorm.config.model import Invariant
 from flakestorm.engine.load import load_plan
+from flakestorm.engine.loaded import LevelResult, Loaded, Pace
 from flakestorm.errors import ConfigError, Misuse
 
 CONFIG = """
@@ -81,9 +83,7 @@ def test_nothing_to_judge_by(project) -> None:
         api.load().under_load()
 
 
-@pytest.mark.parametrize(
-    "options", [api.Options(concurrency=2), api.Options(early=True), api.Options(resume=Path("x.json"))]
-)
+@pytest.mark.parametrize("options", [api.Options(concurrency=2), api.Options(early=True)])
 def test_what_has_no_place_here(project, options: api.Options) -> None:
     with pytest.raises(Misuse, match="load knows no"):
         project("invariants: [{type: completes}]").under_load(options)
@@ -149,3 +149,23 @@ async def test_whoever_has_no_room_to_ask_waits_all_the_same(monkeypatch) -> Non
         ended = crowd.ended(replace(found, run=replace(found.run, latency_ms=50.0)))
         assert (seen.latency_ms, ended.run.latency_ms) == pytest.approx((50 + late_ms,) * 2)
     assert crowd.paces["10 users a second"].took_ms == pytest.approx(100 + 300)
+
+
+def test_what_a_level_was_by_the_clock_is_known_until_it_is_made_again() -> None:
+    plan = load_plan(users=[1, 2], runs=2, invariants=[Invariant(type="completes")], prompts=["a"])
+    levels = [
+        LevelResult(s.name, 1, 2, 2, 0, took_ms, 1.0, 1.0, 7.0, (), ())
+        for s, took_ms in zip(plan.scenarios, (5.0, None), strict=True)
+    ]
+    crowd = loading._Crowd(plan, apart=True, before=Loaded(tuple(levels), None, ""))
+    assert crowd.paces == {"1 user": Pace(5.0, 7.0)}
+    asyncio.run(crowd.begins(plan.trials[0]))
+    assert crowd.paces == {}
+
+
+def test_what_is_wrong_is_known_before_anything_is_run(project, monkeypatch) -> None:
+    made = project("invariants: [{type: completes}]")
+    loading.check_load(made)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 100))
+    with pytest.raises(Misuse, match="6 users need 218 open files"):
+        loading.check_load(made)

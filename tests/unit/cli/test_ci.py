@@ -157,4 +157,6 @@ def test_what_is_configured_is_told_by_the_file(project, tmp_path) -> None:
     assert configured(api.load(tmp_path / "flakestorm.yaml")) == ["mutation", "chaos", "contract"]
     (tmp_path / "old.yaml").write_text("agent: {endpoint: 'http://x'}\ngolden_prompts: [a]\n")
     assert configured(api.load(tmp_path / "old.yaml")) == ["mutation"]
+    project(more="load: {users: [1, 2]}")
+    assert configured(api.load(tmp_path / "flakestorm.yaml")) == ["chaos", "contract", "load"]
     assert JUDGES.keys() == PHASES.keys()

@@ -2,7 +2,7 @@ import pytest
 
 from flakestorm.config.model import Invariant
 from flakestorm.engine.events import CellResult, RunResult
-from flakestorm.engine.load import Untold, load_plan, loaded
+from flakestorm.engine.load import Untold, load_plan, loaded, whole_levels
 from flakestorm.engine.loaded import Pace
 
 COMPLETES = Invariant(type="completes", id="completes")
@@ -127,3 +127,24 @@ def test_the_knee_of_an_open_loop_is_a_rate() -> None:
     assert (found.knee, [level.rate for level in found.levels]) == (20, [2.5, 20])
     assert found.why.startswith("the knee is at 20 users a second: the median latency is")
     assert loaded(plan, runs[:40], [], {names[0]: Pace(4000, 3)}).why == "no knee up to 2.5 users a second"
+
+
+def test_limits_are_those_of_every_level() -> None:
+    plan = load_plan(users=[1, 10], runs=40, invariants=[COMPLETES], prompts=["a"], limits=[(50, 130.0), (95, 500.0)])
+    later = [run("10 users", at, 200 + at) for at in range(40)]
+    found = loaded(plan, [*CALM, *later], [], PACES)
+    verdicts = [[(limit.percent, limit.verdict) for limit in level.limits] for level in found.levels]
+    assert verdicts == [[(50, "pass"), (95, "inconclusive")], [(50, "fail"), (95, "inconclusive")]]
+
+
+def test_a_level_is_taken_over_whole_or_not_at_all() -> None:
+    plan = load_plan(users=[1, 2, 3], runs=4, invariants=[COMPLETES], prompts=["a"])
+    runs = [run(t.scenario.name, at, 1.0) for at, t in enumerate(plan.trials)]
+    before = loaded(plan, runs, [], {"1 user": Pace(5, None), "2 users": Pace(6, None)})
+    ids = {trial.run for trial in plan.trials}
+    assert whole_levels(plan, before, ids) == {"1 user", "2 users"}  # the third was not finished
+    lacking = ids - {next(t.run for t in plan.trials if t.scenario.name == "1 user")}
+    assert whole_levels(plan, before, lacking) == {"2 users"}
+    longer = load_plan(users=[1, 2, 3], runs=5, invariants=[COMPLETES], prompts=["a"])
+    assert whole_levels(longer, before, {trial.run for trial in longer.trials}) == set()
+    assert whole_levels(plan, None, ids) == set()

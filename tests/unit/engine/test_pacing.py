@@ -1,6 +1,7 @@
 """When runs are started, against a clock that is turned by hand, and against a provider that counts."""
 
 import heapq
+import json
 from dataclasses import dataclass, field
 from math import inf
 
@@ -9,7 +10,7 @@ import pytest
 from flakestorm.config.model import RateLimit
 from flakestorm.core.answer import AgentError
 from flakestorm.core.site import Site
-from flakestorm.engine.pacing import IN_VAIN, Met, Paced, Pacing, Refusal, limited, starved
+from flakestorm.engine.pacing import IN_VAIN, Met, Paced, Pacing, Refusal, limited, paced_by, starved, together
 from flakestorm.tape.model import Exchange, Recorded
 
 
@@ -287,3 +288,52 @@ def test_a_run_tells_what_it_meets() -> None:
     assert met.refusals == [Refusal("llm/gpt#2", 429, 70)]
     assert (pacing.paced.refusals, pacing.wait_s(0, 10)) == (1, 2)
     Met("r1", None).sent(Site("llm", "gpt", 1))  # nobody is told
+
+
+def google(delay: str) -> bytes:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}
+    return json.dumps({"error": {"code": 429, "details": [info]}}).encode()
+
+
+def test_a_time_that_the_body_names_is_waited_for() -> None:
+    pacing, _ = paced()
+    met = Met("r1", pacing)
+    pacing.started("r1")
+    site = Site("llm", "gemini", 1)
+    met.refused(site, 429, ())
+    assert pacing.wait_s(0, 4) == 1.0  # it is known at once that it was refused
+    met.explained(site, 429, (), google("12s"))
+    assert (pacing.wait_s(0, 4), met.refusals) == (12.0, [Refusal(str(site), 429, 12_000)])
+    assert pacing.paced.refusals == 1
+    other = Site("llm", "gemini", 2)
+    met.refused(other, 429, ())
+    assert pacing.wait_s(0, 4) == 12.0
+    met.explained(other, 429, (), b"busy")
+    assert met.refusals[1] == Refusal(str(other), 429)
+
+
+def test_a_503_whose_body_names_a_time_is_a_refusal_and_no_outage() -> None:
+    pacing, _ = paced()
+    met = Met("r1", pacing)
+    pacing.started("r1")
+    site = Site("llm", "gemini", 1)
+    met.explained(site, 503, (), b"the model is down")
+    met.explained(site, 500, (), google("12s"))
+    assert (met.refusals, pacing.quiet) == ([], True)
+    met.explained(site, 503, (), google("3s"))
+    assert (met.refusals, pacing.wait_s(0, 4)) == ([Refusal(str(site), 503, 3000)], 3.0)
+
+
+def test_what_the_head_says_goes_before_the_body() -> None:
+    met = Met("r1", None)
+    head = (("retry-after", "2"),)
+    met.refused(Site("llm", "gemini", 1), 429, head)
+    met.explained(Site("llm", "gemini", 1), 429, head, google("12s"))
+    assert [refusal.wait_ms for refusal in met.refusals] == [2000]
+
+
+def test_what_the_phases_of_a_command_waited_is_told_together() -> None:
+    first, second = Paced(2, 1, 1, 1000.0, 3, 0.0), Paced(1, 1, 0, 0.0, 2, 50.0, "some are not known")
+    assert together([first, None, second]) == Paced(3, 2, 1, 1000.0, 2, 50.0, "some are not known")
+    assert together([None]) is None
+    assert (paced_by(None), Paced().known, first.known) == (Paced(), None, first)

@@ -1,9 +1,12 @@
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
 from compare_support import cell_of
-from flakestorm.engine.repeats import pass_ks, reliability, runs_passed
+from flakestorm.engine.loaded import LevelResult, Loaded
+from flakestorm.engine.repeats import pass_ks, reliability, repeated, runs_passed
+from report_samples import sample
 from trajectories_support import airline
 
 
@@ -49,3 +52,12 @@ def test_recorded_airline_runs_give_the_published_figures(k, published) -> None:
     found = reliability(cells)
     assert found is not None
     assert round(found.pass_k[k - 1].value, 4) == published
+
+
+def test_runs_that_put_load_on_the_agent_repeat_nothing() -> None:
+    report = sample()
+    name = report.scenarios[0].name
+    level = LevelResult(name, 1, 2, 2, 0, 1.0, 1.0, 1.0, None, (), ())
+    left = repeated(replace(report, load=Loaded((level,), None, "")))
+    assert left == [cell for cell in report.cells if cell.scenario != name]
+    assert repeated(report) == list(report.cells)

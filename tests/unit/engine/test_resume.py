@@ -9,9 +9,11 @@ from flakestorm.config.model import Invariant, Scenario, ToolFault
 from flakestorm.core.site import Site
 from flakestorm.core.verdict import failed
 from flakestorm.engine.events import CellResult, Report, RunResult, ScenarioInfo
+from flakestorm.engine.load import load_plan, loaded
+from flakestorm.engine.loaded import Pace
 from flakestorm.engine.pacing import Refusal
 from flakestorm.engine.plan import make_plan
-from flakestorm.engine.resume import take_over
+from flakestorm.engine.resume import take_over, unseen, view_of
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 from flakestorm.tape.model import Exchange, Recorded
@@ -148,3 +150,28 @@ def test_a_run_that_the_world_refused_for_its_rate_is_made_again_unless_it_got_t
 
     (taken,) = take_over(PLAN, report_of(refused), later, WORLD)
     assert (taken.view.starved, "tool/search#1" in taken.view.limited) == (False, True)
+
+
+def test_of_a_load_test_only_whole_levels_are_taken_over() -> None:
+    plan = load_plan(users=[1, 2, 3], runs=2, invariants=[says("fine")], prompts=["a"])
+    made = [replace(run_of(t, output="fine").run, id=t.run) for t in plan.trials]
+    lost = replace(made[1], error="unreachable: too many open files")
+    report = replace(
+        report_of(*made), scenarios=tuple(ScenarioInfo(s.name) for s in plan.scenarios), prompts=plan.prompts
+    )
+    paces = {s.name: Pace(5.0, None) for s in plan.scenarios[:2]}
+
+    def taken(runs) -> list[str]:
+        before = replace(report, runs=tuple(runs), load=loaded(plan, runs, [], paces))
+        return [found.run.id for found in take_over(plan, before, lambda _: [], WORLD)]
+
+    assert taken(made) == [t.run for t in plan.trials[:4]]
+    assert taken([made[0], lost, *made[2:]]) == [t.run for t in plan.trials[2:4]]
+
+
+def test_what_ran_beside_others_shows_no_calls() -> None:
+    plan = load_plan(users=[1], runs=1, invariants=[Invariant(type="max_calls", id="few", limit=9)], prompts=["a"])
+    trial = plan.trials[0]
+    view = unseen(view_of(trial, run_of(trial).run, [], (), True, None))
+    with pytest.raises(LookupError, match="cannot be told"):
+        len(view.exchanges)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.engine.events import PhaseResult, Report, Score
+from flakestorm.engine.loaded import LevelResult, Loaded
 from flakestorm.engine.whole import PHASES, Whole, overall, rule
 from report_samples import sample
 
@@ -75,6 +76,10 @@ def test_the_score_lies_in_its_interval_and_between_the_phases(parts) -> None:
             "had finished: chaos",
         ),
         ([phase("chaos", status="interrupted")], None, 0.0, 130, "had finished: none"),
+        ([phase("load", 80.0, weight=0.0)], None, 0.0, 0, "load passed; nothing here has a part in an overall score"),
+        ([phase("load", 80.0, weight=0.0)], None, 0.5, 3, "there is no overall score"),
+        ([phase("load", 80.0, weight=0.0, verdict="inconclusive")], None, 0.0, 3, "load: load says why"),
+        ([phase("chaos", 1.0), phase("load", 1.0, weight=0.0, verdict="fail")], 1.0, 0.0, 1, "load: load says why"),
     ],
 )
 def test_the_gate(phases, whole, least, code, words) -> None:
@@ -131,3 +136,18 @@ def test_a_phase_whose_plan_is_extended_keeps_the_names_it_had() -> None:
     assert len(later.scenarios) == 4
     report = whole.report(OUTLINE, [phase("chaos", 1.0), phase("contract", 71.43)])
     assert {cell.scenario for cell in report.cells} == {s.name for s in report.scenarios}
+
+
+def test_load_has_no_part_in_the_scores_and_its_levels_keep_to_their_names() -> None:
+    base = sample()
+    level = LevelResult("no-chaos", 1, 2, 2, 0, 1.0, 1.0, 1.0, None, (), ())
+    load = replace(base, command="load", load=Loaded((level,), None, "no knee"))
+    whole = Whole(golden=2)
+    whole.add("contract", base)
+    whole.add("load", load)
+    phases = [phase("contract", 71.43), phase("load", 10.0, weight=0.0)]
+    report = whole.report(OUTLINE, phases)
+    assert report.scores["contract"] == base.scores["contract"]
+    assert (report.scores["overall"].value, report.scores["overall"].conclusive) == (0.7143, 4)
+    assert [level.scenario for level in report.load.levels] == ["no-chaos (load)"]
+    assert "no-chaos (load)" in {cell.scenario for cell in report.cells}

@@ -87,3 +87,26 @@ async def test_a_command_that_serves_ends_by_the_first_signal(monkeypatch) -> No
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
     assert ended.result() == signal.SIGTERM
+
+
+async def test_what_is_ignored_stays_ignored() -> None:
+    """As in what a script starts in the background: its Ctrl-C is not meant for it, and SIGTERM is."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)
+    never, seen = asyncio.Event(), list[int]()
+
+    async def command() -> None:
+        with interruption.interruptible() as signals:
+            try:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGTERM)
+                await never.wait()
+            finally:
+                seen.extend(signals)
+
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.create_task(command())
+        assert (seen, signal.getsignal(signal.SIGINT)) == ([signal.SIGTERM], signal.SIG_IGN)
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])

@@ -100,6 +100,17 @@ async def test_a_busy_provider_is_asked_again_after_the_wait_it_wants(
     assert waits.seconds == [wait]
 
 
+async def test_google_says_in_the_body_how_long_to_wait(up: Upstream) -> None:
+    waits = Waits()
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}
+    busy = document({"error": {"code": 429, "details": [info]}}, status=429)
+    up.reply("/v1/chat/completions", busy, openai_chat("Fine."))
+    asker = client(up, waits=waits)
+    assert await asker.ask("?") == "Fine."
+    await asker.close()
+    assert waits.seconds == [7.0]
+
+
 @pytest.mark.parametrize(
     ("canned", "attempts", "reason"),
     [

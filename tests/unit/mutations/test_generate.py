@@ -1,7 +1,7 @@
 from itertools import islice
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flakestorm.config.vocabulary import MUTATION_WEIGHTS
@@ -92,6 +92,10 @@ def test_a_small_count_reaches_every_operator_over_the_prompts(kind) -> None:
 
 @pytest.mark.parametrize("kind", BENIGN)
 @given(prompt=prompts)
+@example(prompt="HI")
+@example(prompt="IT IS")
+@example(prompt="A0")
+@example(prompt="Write@example.com is whom to ask")
 def test_facts_survive(kind, prompt) -> None:
     for mutation in mutations(kind, prompt, count=20):
         assert mutation.kind == "benign"

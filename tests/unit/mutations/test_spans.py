@@ -43,6 +43,8 @@ def test_a_sentence_goes_on_in_small_letters_unless_it_begins_with_a_name() -> N
     assert lowered("Book a flight") == "book a flight"
     assert lowered("Oslo please") == "Oslo please"
     assert lowered("I need it") == "I need it"
+    assert lowered("HI") == "HI"
+    assert lowered("Write@example.com wants it") == "Write@example.com wants it"
 
 
 def test_a_full_stop_comes_where_another_sentence_can_follow() -> None:

@@ -1,9 +1,11 @@
+import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
-from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, PromiseAt
-from flakestorm.reports import document, html, markdown, terminal
+from flakestorm.engine.loaded import LatencyAt, LevelResult, LimitAt, Loaded, PromiseAt
+from flakestorm.reports import document, html, junit, markdown, terminal
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from report_samples import HOSTILE, sample
 
@@ -14,6 +16,7 @@ LEVELS = (
     LevelResult("10 users", 10, 40, 38, 1, None, None, None, 30.4, HALF, (BROKEN,)),
 )
 LOAD = Loaded(LEVELS, 10, "the knee is at 10 users")
+LIMITS = (LimitAt(50, 200.0, "fail", "250 ms [210 ms, 300 ms] in 40 runs"), LimitAt(95, 900.0, "inconclusive", "few"))
 
 
 def test_rows_have_intervals_or_say_that_there_is_nothing() -> None:
@@ -65,3 +68,27 @@ def test_an_open_loop_says_that_it_is_one() -> None:
     assert "closed loop" not in lines
     report = replace(sample(), command="load", load=found)
     assert document.from_document(document.to_document(report)).load == found
+
+
+@pytest.mark.parametrize("form", [terminal.text, markdown.markdown, html.render])
+def test_every_form_shows_what_became_of_limits(form) -> None:
+    levels = (LEVELS[0], replace(LEVELS[1], limits=LIMITS))
+    shown = form(replace(sample(), command="load", load=replace(LOAD, levels=levels)))
+    shown = unescape(shown).replace("\n", " ")
+    assert "10 users: p50 within 200 ms did not hold: 250 ms [210 ms, 300 ms] in 40 runs" in shown
+    assert "10 users: p95 within 900 ms could not be judged: few" in shown
+
+
+def test_a_limit_is_a_test_case_of_its_level() -> None:
+    base = sample()
+    levels = (replace(LEVELS[0], scenario=base.scenarios[0].name, limits=LIMITS), LEVELS[1])
+    xml = ET.fromstring(junit.junit(replace(base, load=replace(LOAD, levels=levels))))
+    suite = next(s for s in xml.iter("testsuite") if s.get("name") == base.scenarios[0].name)
+    cases = {case.get("name"): [found.tag for found in case] for case in suite}
+    assert cases["p50 within 200 ms"] == ["failure"]
+    assert cases["p95 within 900 ms"] == ["error"]
+
+
+def test_a_ci_has_levels_too() -> None:
+    report = replace(sample(), command="ci", load=LOAD)
+    assert document.from_document(document.to_document(report)).load == LOAD

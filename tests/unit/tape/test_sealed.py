@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from flakestorm.errors import TapeError
-from flakestorm.tape.lines import START, Said, open_seal
+from flakestorm.tape.lines import START, open_seal
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import Said
 from flakestorm.tape.sealed import SealedFile, cleaned_header, without_late_secrets
 
 

@@ -20,10 +20,10 @@ from flakestorm.core.site import Site
 from flakestorm.core.stream import apump, pump
 from flakestorm.errors import CallFailed, StageError, TapeError
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.lines import digest
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.said import digest
 from flakestorm.tape.writer import Recorder
 from tape_support import Clock, Run
 
@@ -562,6 +562,9 @@ class Heard:
     def refused(self, site: Site, status: int, headers: Headers) -> None:
         self.told.append(f"{status} {site} {dict(headers)}")
 
+    def explained(self, site: Site, status: int, headers: Headers, body: bytes) -> None:
+        self.told.append(f"{status} {site} said {body.decode()}")
+
 
 BUSY = Reply(429, (("retry-after", "1"),), b"busy")
 
@@ -569,20 +572,43 @@ BUSY = Reply(429, (("retry-after", "1"),), b"busy")
 @pytest.mark.parametrize(
     ("faults", "replies", "told"),
     [
-        ([], [SAID, BUSY], ["sent tool/search#1", "sent tool/search#2", "429 tool/search#2 {'retry-after': '1'}"]),
-        ([], [replace(BUSY, status=503)], ["sent tool/search#1", "503 tool/search#1 {'retry-after': '1'}"]),
-        ([], [Reply(503), Reply(500), Reply(404)], [f"sent tool/search#{n}" for n in (1, 2, 3)]),  # no refusals
+        (
+            [],
+            [SAID, BUSY],
+            [
+                "sent tool/search#1",
+                "sent tool/search#2",
+                "429 tool/search#2 {'retry-after': '1'}",
+                "429 tool/search#2 said busy",
+            ],
+        ),
+        (
+            [],
+            [replace(BUSY, status=503)],
+            ["sent tool/search#1", "503 tool/search#1 {'retry-after': '1'}", "503 tool/search#1 said busy"],
+        ),
+        (
+            [],
+            [Reply(404), Reply(500, (), b"broken"), Reply(503)],  # no refusals, as far as their heads say
+            [
+                "sent tool/search#1",
+                "sent tool/search#2",
+                "500 tool/search#2 said broken",
+                "sent tool/search#3",
+                "503 tool/search#3 said ",
+            ],
+        ),
         ([ToolFault(mode="error", error_code=429)], [SAID], []),  # a fault's
         # What a fault changed and the world refused is refused all the same.
         (
             [ToolFault(mode="malicious_response", payload="gotcha")],
             [BUSY],
-            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}"],
+            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}", "429 tool/search#1 said busy"],
         ),
         (
             [ToolFault(mode="slow", delay_ms=9)],
             [BUSY],
-            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}"],
+            ["sent tool/search#1", "429 tool/search#1 {'retry-after': '1'}", "429 tool/search#1 said busy"],
         ),
     ],
 )

@@ -1,6 +1,8 @@
 """The world's own body as the agent reads it, where nothing stands between but a tap that watches.
 
-Nothing sleeps in it, and what breaks it breaks in the library's own words, so it needs no `Exchange`.
+Nothing sleeps in it, and what breaks it breaks in the library's own words, so it needs no `Exchange`. A body that is
+read to its end, as nearly all are, ends where it is read: a method for that costs every call. The two classes are
+twins, as those in `core.stream` are, for one awaits what the other does.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from flakestorm.core.call import Tap
 __all__ = ["AsyncWatched", "Watched"]
 
 
-class Watched:
-    """A body for a blocking client. Iterate it once; `close` it to leave early.
+class _Watched:
+    """What both have.
 
     Args:
         body: can be iterated, and closed.
@@ -26,6 +28,12 @@ class Watched:
     def __init__(self, body: Any, tap: Tap) -> None:
         self._body, self._tap = body, tap
 
+
+class Watched(_Watched):
+    """A body for a blocking client. Iterate it once; `close` it to leave early."""
+
+    __slots__ = ()
+
     def __iter__(self) -> Iterator[bytes]:
         body = self._body
         if body is None:
@@ -36,12 +44,7 @@ class Watched:
                 tap.chunk(chunk)
                 yield chunk
         except BaseException as error:  # the reader's leaving is one of them
-            if self._body is not None:
-                self._body = None
-                try:
-                    tap.end(error)
-                finally:
-                    body.close()
+            self._left(error)
             raise
         if self._body is not None:
             self._body = None
@@ -52,21 +55,21 @@ class Watched:
 
     def close(self) -> None:
         """The agent reads no further."""
+        self._left(GeneratorExit())
+
+    def _left(self, error: BaseException) -> None:
         body, self._body = self._body, None
         if body is not None:
             try:
-                self._tap.end(GeneratorExit())
+                self._tap.end(error)
             finally:
                 body.close()
 
 
-class AsyncWatched:
+class AsyncWatched(_Watched):
     """As `Watched`, for asyncio."""
 
-    __slots__ = ("_body", "_tap")
-
-    def __init__(self, body: Any, tap: Tap) -> None:
-        self._body, self._tap = body, tap
+    __slots__ = ()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         body = self._body
@@ -78,12 +81,7 @@ class AsyncWatched:
                 tap.chunk(chunk)
                 yield chunk
         except BaseException as error:  # as in Watched; CancelledError included
-            if self._body is not None:
-                self._body = None
-                try:
-                    tap.end(error)
-                finally:
-                    await body.aclose()
+            await self._left(error)
             raise
         if self._body is not None:
             self._body = None
@@ -94,9 +92,12 @@ class AsyncWatched:
 
     async def aclose(self) -> None:
         """The agent reads no further."""
+        await self._left(GeneratorExit())
+
+    async def _left(self, error: BaseException) -> None:
         body, self._body = self._body, None
         if body is not None:
             try:
-                self._tap.end(GeneratorExit())
+                self._tap.end(error)
             finally:
                 await body.aclose()
