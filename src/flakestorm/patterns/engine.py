@@ -15,7 +15,12 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
+__all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
+
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Letters of scripts that put no space between words (Thai to Khmer, Chinese, Japanese) or between a word and its
+particle (Korean), for a character class: next to one of them a word or number ends."""
+_LETTER = rf"[^\W{UNSPACED}]"
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -139,7 +144,7 @@ def near_words(words: list[str] | None) -> re.Pattern[str] | None:
     """A pattern that finds any of these words as whole words, in any case; None for no words."""
     if not words:
         return None
-    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, words)) + r")(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(map(re.escape, words))})(?!{_LETTER})", re.IGNORECASE)
 
 
 def encodable(text: str) -> str:

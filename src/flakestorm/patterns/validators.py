@@ -11,7 +11,7 @@ import ipaddress
 import re
 
 from flakestorm.patterns import national as _national  # noqa: F401 - it registers its checks
-from flakestorm.patterns.checksums import VALIDATORS, digits_of, luhn, validator, whole
+from flakestorm.patterns.checksums import VALIDATORS, digits_of, keccak_256, luhn, validator, whole
 
 __all__ = ["VALIDATORS", "endings"]
 
@@ -157,6 +157,17 @@ def bech32(text: str) -> int:
     return whole(text, state in (1, 0x2BC830A3))
 
 
+@validator
+def eip55(text: str) -> int:
+    """EIP-55: a letter is upper case where its place in the Keccak-256 of the address in lower case is 8 or more."""
+    address = text[2:]
+    lower = address.lower()
+    if address in (lower, address.upper()):
+        return 0  # no checksum in it
+    marks = keccak_256(lower.encode()).hex()
+    return whole(text, all(c.isdigit() or c.isupper() == (int(mark, 16) >= 8) for c, mark in zip(address, marks)))
+
+
 _VERHOEFF_P = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 
 
@@ -184,6 +195,18 @@ def luhn_number(text: str) -> int:
     """Luhn, and not one digit over and over."""
     digits = digits_of(text)
     return whole(text, luhn(digits) and len(set(digits)) > 1)
+
+
+@validator
+def not_one_digit(text: str) -> int:
+    """Not one digit over and over."""
+    return whole(text, len(set(digits_of(text))) > 1)
+
+
+@validator
+def has_digit(text: str) -> int:
+    """A digit among letters: else it is a word."""
+    return whole(text, bool(digits_of(text)))
 
 
 _MONTH = re.compile(r"[A-Za-z]{3}")
