@@ -108,13 +108,17 @@ def ip_v4(text: str) -> int:
 
 @validator
 def ip_v6(text: str) -> int:
-    """An address with a digit in it and at least two groups, or `::1`: `[::2]` is a slice and `bad::cafe` is words."""
+    """An address with a digit in it and, of more than one group, one longer than an index; or `::1`.
+
+    `[::2]` and `[1::2]` are slices, and `bad::cafe` is words.
+    """
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
         return 0
     groups = [group for group in text.partition("%")[0].split(":") if group]
-    telling = len(groups) > 1 or "." in text or groups in (["1"], ["fe80"], ["ff02"])
+    several = len(groups) > 2 or (len(groups) == 2 and max(map(len, groups)) > 2)
+    telling = several or "." in text or groups in (["1"], ["fe80"], ["ff02"])
     return whole(text, telling and any(c in "0123456789" for c in text))
 
 
