@@ -232,7 +232,7 @@ _TOP_LEVEL_NAMES = """
     com org net edu gov mil int info biz io ai app dev co me tv cc ly gl us uk de fr es it nl be ch at se no dk fi
     pl cz pt gr ie ru ua tr il ae sa in cn jp kr tw hk sg my th id ph vn au nz ca mx br ar cl pe za ng ke eg eu asia
     site online store shop tech cloud xyz top club page blog news live life world space website email agency digital
-    media bank law health name pro mobi museum travel jobs
+    media bank law health pro mobi museum travel jobs
 """
 _TOP_LEVEL = frozenset(_TOP_LEVEL_NAMES.split())
 
