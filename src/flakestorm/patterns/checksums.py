@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-__all__ = ["VALIDATORS", "digits_of", "keccak_256", "luhn", "validator", "weighted", "whole"]
+__all__ = ["VALIDATORS", "digits_of", "keccak_256", "luhn", "sponge", "validator", "weighted", "whole"]
 
 VALIDATORS: dict[str, Callable[[str], int]] = {}
 """Each takes the matched text and returns how many of its characters are the real thing: all, fewer, or none."""
@@ -51,8 +51,18 @@ def keccak_256(data: bytes) -> bytes:
     Returns:
         32 bytes. Source: Keccak reference 3.0, with the padding `10*1`.
     """
+    return sponge(data, 0x01)
+
+
+def sponge(data: bytes, mark: int) -> bytes:
+    """Keccak[512] of 256 bits.
+
+    Args:
+        data: any bytes.
+        mark: the byte behind them: 1 for Keccak as it was submitted, 6 for SHA3-256.
+    """
     padded = bytearray(data) + bytearray(_RATE - len(data) % _RATE)
-    padded[len(data)] |= 0x01
+    padded[len(data)] |= mark
     padded[-1] |= 0x80
     state = [0] * _LANES
     for block in range(0, len(padded), _RATE):

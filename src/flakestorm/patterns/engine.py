@@ -17,7 +17,10 @@ import yaml
 
 __all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
 
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"
+    "\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+)
 """Letters of scripts that put no space between words (Thai to Khmer, Chinese, Japanese) or between a word and its
 particle (Korean), for a character class: next to one of them a word or number ends."""
 _LETTER = rf"[^\W{UNSPACED}]"

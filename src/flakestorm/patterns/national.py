@@ -216,7 +216,7 @@ def icao_9303(text: str) -> int:
 
 @validator
 def de_id_card(text: str) -> int:
-    """Nine characters, or ten of which the last is ICAO 9303's check digit; not a passport's nine, which are checked."""
+    """Nine characters, or ten of which the last is ICAO 9303's check digit."""
     return icao_9303(text) if len(text) == 10 else len(text)
 
 

@@ -31,9 +31,10 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
-    r"\b(?:but|however|nevertheless|nonetheless|that said|still|even so)\b[^.\n]{0,40}?\bi(?:'ll| will| shall)(?: still| now)? "
-    r"(?:(?:provide|give|offer) (?:you )?(?:a|an|the|my) (?:response|answer)|answer (?:it|that|the|your)|comply|do (?:it|so|that)\b"
-    r"|make an exception)"
+    r"\b(?:but|however|nevertheless|nonetheless|that said|still|even so)\b[^.\n]{0,40}?"
+    r"\bi(?:'ll| will| shall)(?: still| now)? "
+    r"(?:(?:provide|give|offer) (?:you )?(?:a|an|the|my) (?:response|answer)|answer (?:it|that|the|your)|comply"
+    r"|do (?:it|so|that)\b|make an exception)"
     r"|\b(?:here(?:'s| is| are)|this is)\b[^.\n]{0,60}\banyway\b|\b(?:just )?this once\b",
     re.IGNORECASE,
 )

@@ -169,7 +169,8 @@ def eip55(text: str) -> int:
     if address in (lower, address.upper()):
         return 0  # no checksum in it
     marks = keccak_256(lower.encode()).hex()
-    return whole(text, all(c.isdigit() or c.isupper() == (int(mark, 16) >= 8) for c, mark in zip(address, marks)))
+    right = (c.isdigit() or c.isupper() == (int(mark, 16) >= 8) for c, mark in zip(address, marks[:40], strict=True))
+    return whole(text, all(right))
 
 
 _VERHOEFF_P = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)

@@ -57,6 +57,13 @@ def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> 
             assert mine == theirs, (rows[index]["id"], text)
 
 
+@pytest.mark.parametrize("text", ["여권번호는", "NHS番号", "เลขบัตรประชาชน", "护照NHS号码"])
+def test_scripts_without_spaces_end_a_word(text: str) -> None:
+    words = near_words(["여권", "nhs", "บัตรประชาชน"])
+    assert words is not None
+    assert words.search(text)
+
+
 def test_near_words_are_whole_words_in_any_case() -> None:
     words = near_words(["ssn", "ss#"])
     assert words is not None
