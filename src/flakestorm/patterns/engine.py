@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
+__all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of", "typed"]
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"
@@ -157,6 +157,20 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text
+
+
+_TYPED = dict.fromkeys((160, *range(8192, 8203), 8239, 8287, 12288), " ")
+_TYPED |= dict.fromkeys((*range(8208, 8214), 8722, 65112, 65123), "-")
+_TYPED |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
+_UNTYPED = re.compile(f"[{''.join(map(chr, _TYPED))}]")
+
+
+def typed(text: str) -> str:
+    """The text with dashes, spaces, digits and letters as a keyboard has them, one for one, so that positions stay.
+
+    Models like to write numbers with hyphens and spaces that do not break, and there are digits of full width.
+    """
+    return text.translate(_TYPED) if not text.isascii() and _UNTYPED.search(text) else text
 
 
 def _options(module: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
-from flakestorm.patterns.engine import UNSPACED, Document, Matcher, near_words, rows_of
+from flakestorm.patterns.engine import UNSPACED, Document, Matcher, near_words, rows_of, typed
 from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
@@ -112,7 +112,7 @@ def _within(inner: Finding, outer: Finding) -> bool:
 
 
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
-    document = Document(text)
+    document = Document(typed(text))
     matcher, rules, _ = _pii()
     return [
         finding

@@ -191,3 +191,22 @@ def test_letters_of_scripts_without_spaces_may_stand_next_to_a_number(text: str,
 )
 def test_what_is_in_code_is_no_personal_data(text: str) -> None:
     assert readings(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "entity"),
+    [
+        ("SSN 536\u201122\u20118726", "US_SSN"),
+        ("(415)\u00a0555\u20110132", "PHONE_NUMBER"),
+        ("card 4012\u202f8888\u202f8888\u202f1881.", "CREDIT_CARD"),
+        (
+            "card \uff14\uff10\uff11\uff12\uff18\uff18\uff18\uff18\uff18\uff18\uff18\uff18\uff11\uff18\uff18\uff11",
+            "CREDIT_CARD",
+        ),
+        ("DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000", "IBAN_CODE"),
+    ],
+)
+def test_typographic_dashes_spaces_and_digits_hide_nothing(text: str, entity: str) -> None:
+    (found,) = scan(text)
+    assert found.entity == entity
+    assert found.end == len(text.rstrip("."))
