@@ -159,18 +159,25 @@ def encodable(text: str) -> str:
     return text
 
 
-_TYPED = dict.fromkeys((160, *range(8192, 8203), 8239, 8287, 12288), " ")
-_TYPED |= dict.fromkeys((*range(8208, 8214), 8722, 65112, 65123), "-")
-_TYPED |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
-_UNTYPED = re.compile(f"[{''.join(map(chr, _TYPED))}]")
+_TYPED = dict.fromkeys("\u00a0\u2002\u2003\u2007\u2008\u2009\u200a\u202f\u3000", " ") | dict.fromkeys(
+    "\u2010\u2011\u2012\u2013\u2212", "-"
+)
+_WIDE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+_TELLING_WIDE = "\uff20\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19"  # @ and digits
 
 
 def typed(text: str) -> str:
-    """The text with dashes, spaces, digits and letters as a keyboard has them, one for one, so that positions stay.
+    """The text with hyphens, spaces, digits and letters as a keyboard has them, one for one, so that positions stay.
 
-    Models like to write numbers with hyphens and spaces that do not break, and there are digits of full width.
+    Models like to write numbers with hyphens and spaces that do not break, and there are digits of full width. A dash
+    between words stays: it belongs to no number.
     """
-    return text.translate(_TYPED) if not text.isascii() and _UNTYPED.search(text) else text
+    if text.isascii():
+        return text
+    for character, plain in _TYPED.items():
+        if character in text:
+            text = text.replace(character, plain)
+    return text.translate(_WIDE) if any(character in text for character in _TELLING_WIDE) else text
 
 
 def _options(module: Any) -> Any:
