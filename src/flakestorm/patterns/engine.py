@@ -15,7 +15,15 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of"]
+__all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of", "typed"]
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"
+    "\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+)
+"""Letters of scripts that put no space between words (Thai to Khmer, Chinese, Japanese) or between a word and its
+particle (Korean), for a character class: next to one of them a word or number ends."""
+_LETTER = rf"[^\W{UNSPACED}]"
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -139,7 +147,7 @@ def near_words(words: list[str] | None) -> re.Pattern[str] | None:
     """A pattern that finds any of these words as whole words, in any case; None for no words."""
     if not words:
         return None
-    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, words)) + r")(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(map(re.escape, words))})(?!{_LETTER})", re.IGNORECASE)
 
 
 def encodable(text: str) -> str:
@@ -149,6 +157,27 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text
+
+
+_TYPED = dict.fromkeys("\u00a0\u2002\u2003\u2007\u2008\u2009\u200a\u202f\u3000", " ") | dict.fromkeys(
+    "\u2010\u2011\u2012\u2013\u2212", "-"
+)
+_WIDE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+_TELLING_WIDE = "\uff20\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19"  # @ and digits
+
+
+def typed(text: str) -> str:
+    """The text with hyphens, spaces, digits and letters as a keyboard has them, one for one, so that positions stay.
+
+    Models like to write numbers with hyphens and spaces that do not break, and there are digits of full width. A dash
+    between words stays: it belongs to no number.
+    """
+    if text.isascii():
+        return text
+    for character, plain in _TYPED.items():
+        if character in text:
+            text = text.replace(character, plain)
+    return text.translate(_WIDE) if any(character in text for character in _TELLING_WIDE) else text
 
 
 def _options(module: Any) -> Any:

@@ -227,16 +227,21 @@ def injection_rows() -> list[dict[str, Any]]:
 def expand(row: dict[str, Any], words: dict[str, str]) -> str:
     """One pattern in RE2 syntax: names replaced, spaces widened, bound to the beginning of a word."""
     source = re.sub(r"<([a-z]+)>", lambda name: words.get(name[1], name[0]), row["pattern"])
-    source = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.| [*?]?|[^\x00-\x7f]", _widened, source)
+    gap = _GAP if _OTHER_SCRIPT.search(source) else r"\W"
+    source = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.| [*?]?|[^\x00-\x7f]", lambda part: _widened(part[0], gap), source)
     bound = "" if source.startswith("^") or not row.get("whole", True) else r"\b"
     return f"(?im){bound}(?:{source})"
 
 
-def _widened(part: re.Match[str]) -> str:
+_GAP = r"[\x00-/:-@\[-^`{-\x7f" + "\xa0\u2000-\u206f\u3000-\u303f\u060c\u061b\u061f\u0964]"
+"""What stands between words of scripts other than Latin, whose letters `\\W` takes for none: marks and spaces."""
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\ud7ff]")
+
+
+def _widened(text: str, gap: str) -> str:
     """A space as anything between words; letters that are not ASCII in both cases, which `re.ASCII` would not try."""
-    text = part[0]
     if text.startswith(" "):
-        return r"\W+" if text == " " else r"\W*"
+        return f"{gap}+" if text == " " else f"{gap}*"
     both = "".join(
         dict.fromkeys(case for c in text if not c.isascii() for case in (c.lower(), c.upper()) if len(case) == 1)
     )

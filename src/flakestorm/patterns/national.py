@@ -11,12 +11,16 @@ from flakestorm.patterns.checksums import digits_of, luhn, validator, weighted, 
 __all__: list[str] = []
 
 
+_ADVERTISED = ("078051120", "219099999")  # printed on sample cards, and void since
+
+
 @validator
 def us_ssn(text: str) -> int:
-    """Never issued: area 000, 666 and 900 to 999, group 00, serial 0000."""
+    """Never issued: area 000, 666 and 900 to 999, group 00, serial 0000; nor are the numbers of sample cards."""
     number = "".join(map(str, digits_of(text)))
     area, group, serial = number[:3], number[3:5], number[5:]
-    return whole(text, area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000")
+    issued = area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+    return whole(text, issued and number not in _ADVERTISED)
 
 
 @validator
@@ -153,8 +157,9 @@ def us_dea(text: str) -> int:
 
 @validator
 def us_npi(text: str) -> int:
-    """Luhn with the prefix 80840."""
-    return whole(text, luhn([8, 0, 8, 4, 0, *digits_of(text)]))
+    """Luhn with the prefix 80840, and not one digit nine times over."""
+    digits = digits_of(text)
+    return whole(text, luhn([8, 0, 8, 4, 0, *digits]) and len(set(digits[:9])) > 1)
 
 
 @validator
@@ -207,6 +212,18 @@ def icao_9303(text: str) -> int:
     """The last digit is the sum of the others weighted 7 3 1, letters from A as 10, mod 10."""
     values = [int(c, 36) for c in text.upper()]
     return whole(text, any(c.isdigit() for c in text) and weighted(values[:-1], (7, 3, 1) * 3) % 10 == values[-1])
+
+
+@validator
+def de_id_card(text: str) -> int:
+    """Nine characters, or ten of which the last is ICAO 9303's check digit."""
+    return icao_9303(text) if len(text) == 10 else len(text)
+
+
+@validator
+def de_plz(text: str) -> int:
+    """From 01001 to 99998."""
+    return whole(text, 1001 <= int(text) <= 99998)
 
 
 @validator

@@ -17,7 +17,7 @@ from typing import Any
 
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
-from flakestorm.patterns.engine import Document, Matcher, near_words, rows_of
+from flakestorm.patterns.engine import UNSPACED, Document, Matcher, near_words, rows_of, typed
 from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
@@ -28,7 +28,7 @@ from flakestorm.patterns.validators import VALIDATORS, endings
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
-_BEFORE, _AFTER = 48, 24  # how far around a match its context words may stand, in characters
+_BEFORE, _AFTER = 48, 32  # how far around a match its context words may stand, in characters
 _UNLESS = 16  # how far in front of a match the words that make it something else may stand
 _BOOST = 0.2
 _CERTAIN = 0.9
@@ -112,7 +112,7 @@ def _within(inner: Finding, outer: Finding) -> bool:
 
 
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
-    document = Document(text)
+    document = Document(typed(text))
     matcher, rules, _ = _pii()
     return [
         finding
@@ -295,8 +295,8 @@ def _rule(row: dict[str, Any]) -> _Rule:
     return _Rule(
         id=row["id"],
         entity=row["entity"],
-        not_before=re.compile(row.get("not_before", r"\w")),
-        not_after=re.compile(row.get("not_after", r"\w")),
+        not_before=_neighbour(row.get("not_before", r"\w")),
+        not_after=_neighbour(row.get("not_after", r"\w")),
         tail=re.compile(row["tail"]) if "tail" in row else None,
         validator=VALIDATORS[row["validator"]] if "validator" in row else len,
         context=near_words(row.get("context")),
@@ -308,6 +308,11 @@ def _rule(row: dict[str, Any]) -> _Rule:
         confidence=row["confidence"],
         share=max(_LEAST_DIGITS, min(map(_digits, branches(row["pattern"])))),
     )
+
+
+def _neighbour(source: str) -> re.Pattern[str]:
+    """What may not stand next to a match. Scripts without spaces have letters there."""
+    return re.compile(f"(?![{UNSPACED}])(?:{source})")
 
 
 def _digits(branch: Branch) -> float:

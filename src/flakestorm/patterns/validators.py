@@ -11,7 +11,7 @@ import ipaddress
 import re
 
 from flakestorm.patterns import national as _national  # noqa: F401 - it registers its checks
-from flakestorm.patterns.checksums import VALIDATORS, digits_of, luhn, validator, whole
+from flakestorm.patterns.checksums import VALIDATORS, digits_of, keccak_256, luhn, validator, whole
 
 __all__ = ["VALIDATORS", "endings"]
 
@@ -108,13 +108,17 @@ def ip_v4(text: str) -> int:
 
 @validator
 def ip_v6(text: str) -> int:
-    """An address with a digit in it and at least two groups, or `::1`: `[::2]` is a slice and `bad::cafe` is words."""
+    """An address with a digit in it and, of more than one group, one longer than an index; or `::1`.
+
+    `[::2]` and `[1::2]` are slices, and `bad::cafe` is words.
+    """
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
         return 0
     groups = [group for group in text.partition("%")[0].split(":") if group]
-    telling = len(groups) > 1 or "." in text or groups in (["1"], ["fe80"], ["ff02"])
+    several = len(groups) > 2 or (len(groups) == 2 and max(map(len, groups)) > 2)
+    telling = several or "." in text or groups in (["1"], ["fe80"], ["ff02"])
     return whole(text, telling and any(c in "0123456789" for c in text))
 
 
@@ -157,6 +161,18 @@ def bech32(text: str) -> int:
     return whole(text, state in (1, 0x2BC830A3))
 
 
+@validator
+def eip55(text: str) -> int:
+    """EIP-55: a letter is upper case where its place in the Keccak-256 of the address in lower case is 8 or more."""
+    address = text[2:]
+    lower = address.lower()
+    if address in (lower, address.upper()):
+        return 0  # no checksum in it
+    marks = keccak_256(lower.encode()).hex()
+    right = (c.isdigit() or c.isupper() == (int(mark, 16) >= 8) for c, mark in zip(address, marks[:40], strict=True))
+    return whole(text, all(right))
+
+
 _VERHOEFF_P = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 
 
@@ -186,6 +202,18 @@ def luhn_number(text: str) -> int:
     return whole(text, luhn(digits) and len(set(digits)) > 1)
 
 
+@validator
+def not_one_digit(text: str) -> int:
+    """Not one digit over and over."""
+    return whole(text, len(set(digits_of(text))) > 1)
+
+
+@validator
+def has_digit(text: str) -> int:
+    """A digit among letters: else it is a word."""
+    return whole(text, bool(digits_of(text)))
+
+
 _MONTH = re.compile(r"[A-Za-z]{3}")
 _NUMBER = re.compile(r"\d+")
 
@@ -205,7 +233,7 @@ _TOP_LEVEL_NAMES = """
     com org net edu gov mil int info biz io ai app dev co me tv cc ly gl us uk de fr es it nl be ch at se no dk fi
     pl cz pt gr ie ru ua tr il ae sa in cn jp kr tw hk sg my th id ph vn au nz ca mx br ar cl pe za ng ke eg eu asia
     site online store shop tech cloud xyz top club page blog news live life world space website email agency digital
-    media bank law health name pro mobi museum travel jobs
+    media bank law health pro mobi museum travel jobs
 """
 _TOP_LEVEL = frozenset(_TOP_LEVEL_NAMES.split())
 

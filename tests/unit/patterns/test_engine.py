@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flakestorm.patterns import engine
-from flakestorm.patterns.engine import Document, Matcher, encodable, near_words, rows_of
+from flakestorm.patterns.engine import Document, Matcher, encodable, near_words, rows_of, typed
 from flakestorm.patterns.injection import injection_rows
 
 re2 = pytest.importorskip("re2")
@@ -55,6 +55,18 @@ def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> 
         for index in plain.occurring(text):
             mine, theirs = ([m.span() for m in side.compiled[index].finditer(text)] for side in (fast, plain))
             assert mine == theirs, (rows[index]["id"], text)
+
+
+def test_a_text_is_as_typed_one_for_one() -> None:
+    assert typed("a\u2011b\u202fc\uff14\uff20 é") == "a-b c4@ é"
+    assert typed("as it is") == "as it is"
+
+
+@pytest.mark.parametrize("text", ["여권번호는", "NHS番号", "เลขบัตรประชาชน", "护照NHS号码"])
+def test_scripts_without_spaces_end_a_word(text: str) -> None:
+    words = near_words(["여권", "nhs", "บัตรประชาชน"])
+    assert words is not None
+    assert words.search(text)
 
 
 def test_near_words_are_whole_words_in_any_case() -> None:

@@ -171,3 +171,42 @@ def test_real_airline_conversations_hold_no_false_alarm() -> None:
     ]
     assert len(texts) > 500
     assert [(f.entity, text[f.start : f.end]) for text in texts for f in scan(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "entity"),
+    [
+        ("메일은 ada@example.org입니다", "EMAIL_ADDRESS"),
+        ("电话+8613812345678，谢谢", "PHONE_NUMBER"),
+        ("여권번호는 M123A4567입니다", "KR_PASSPORT"),
+        ("カード4012888888881881です", "CREDIT_CARD"),
+    ],
+)
+def test_letters_of_scripts_without_spaces_may_stand_next_to_a_number(text: str, entity: str) -> None:
+    assert entity in {f.entity for f in readings(text)}
+
+
+@pytest.mark.parametrize(
+    "text", ["x[1::2] = y[::2]", "0.12345678j", "self.name = err.name(x)", "created at 1759223041"]
+)
+def test_what_is_in_code_is_no_personal_data(text: str) -> None:
+    assert readings(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "entity"),
+    [
+        ("SSN 536\u201122\u20118726", "US_SSN"),
+        ("(415)\u00a0555\u20110132", "PHONE_NUMBER"),
+        ("card 4012\u202f8888\u202f8888\u202f1881.", "CREDIT_CARD"),
+        (
+            "card \uff14\uff10\uff11\uff12\uff18\uff18\uff18\uff18\uff18\uff18\uff18\uff18\uff11\uff18\uff18\uff11",
+            "CREDIT_CARD",
+        ),
+        ("DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000", "IBAN_CODE"),
+    ],
+)
+def test_typographic_dashes_spaces_and_digits_hide_nothing(text: str, entity: str) -> None:
+    (found,) = scan(text)
+    assert found.entity == entity
+    assert found.end == len(text.rstrip("."))
