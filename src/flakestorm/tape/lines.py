@@ -27,7 +27,7 @@ from flakestorm.core.site import Site
 from flakestorm.core.volume import holds_more
 from flakestorm.tape.growing import Hashes
 from flakestorm.tape.model import End, Exchange, Recorded
-from flakestorm.tape.texts import Shelf, Text, Texts
+from flakestorm.tape.texts import Ends, Shelf, Text, Texts
 
 __all__ = ["FILE", "START", "Lines", "Read", "Said", "digest", "open_seal", "seal"]
 
@@ -157,12 +157,16 @@ class Lines:
         self._blocks = 0
         self._addresses: dict[tuple[str, str, str, str], int] = {}
 
-    def line(self, exchange: Exchange) -> tuple[dict[str, Any], Text | None, bytes]:
-        """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
+    def line(self, exchange: Exchange, ends: Ends | None = None) -> tuple[dict[str, Any], Text | None, bytes]:
+        """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256.
+
+        Args:
+            ends: what its request body is known to have in common with an earlier one.
+        """
         site, world, faults = exchange.site, exchange.world, exchange.faults
         place = f"{exchange.lane} {exchange.url}"
         asked = exchange.body
-        body, text, said = self._texts.put(place, asked, grows=True)
+        body, text, said = self._texts.put(place, asked, grows=True, ends=ends)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
         address = exchange.lane, exchange.wire, exchange.method, exchange.url
         if (like := self._addresses.get(address)) is not None:
@@ -186,9 +190,9 @@ class Lines:
             line["note"] = exchange.note
         return line, text, said
 
-    def kept(self, exchange: Exchange) -> tuple[Text | None, bytes]:
+    def kept(self, exchange: Exchange, ends: Ends | None = None) -> tuple[Text | None, bytes]:
         """As `line`, where no file is written."""
-        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True)[1:]
+        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True, ends=ends)[1:]
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
         body = reply.body
