@@ -229,8 +229,10 @@ def quoted(new: bytes, said: Sequence[bytes]) -> Iterator[tuple[int, int, int, i
     at = looked = 0
     for phrase in new.split(b'"'):
         end = at + len(phrase)
-        if len(phrase) >= _PHRASE and looked < _PHRASES:
+        if end - at >= _PHRASE:
             looked += 1
+            if looked > _PHRASES:
+                return
             for number, text in enumerate(said):
                 if (begin := text.find(phrase)) >= 0:
                     yield at, end, number, begin

@@ -17,6 +17,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from itertools import compress, count
+from operator import ne
 from typing import Any, NamedTuple, cast, get_args
 
 import orjson
@@ -221,8 +223,7 @@ class Lines:
             if fields == before and size == last.size:
                 return {"as": last.number}
             if len(fields) == len(before):
-                both = zip(fields, before, strict=True)
-                other = {at: new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
+                other = {at: fields[at][1] for at in compress(count(), map(ne, fields, before))}
                 if all(fields[at][0] == before[at][0] for at in other):
                     if last.length_at >= 0 and size != last.size:
                         if fields[last.length_at][1] == str(size):

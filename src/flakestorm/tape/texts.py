@@ -60,6 +60,15 @@ class Text:
             self.new, self.length, self.quotes = new, new + copied + said, said > 0 or base.quotes
             self.depth, self.weight = base.depth + 1, base.weight + new + said
 
+    @classmethod
+    def told(cls, base: Text | None, parts: list[Piece], cache: _Cache, mark: _Mark, length: int) -> Text:
+        """A text that was just told by an earlier one, of which all this is known."""
+        text = cls.__new__(cls)
+        text._data, text.base, text._parts, text._cache = None, base, parts, cache
+        text.new, text.weight, text.depth, text.length = mark.new, mark.weight, mark.depth, length
+        text.quotes = False  # only who reads a tape asks
+        return text
+
     def data(self) -> bytes:
         """The bytes."""
         at: Text = self
@@ -265,18 +274,21 @@ class Texts:
         weight = base.weight + new + said
         if new + 16 * len(told) > len(data) * 3 // 4 or weight > 4 * len(data) + 65536:
             return None, None
-        text = Text(None, base.text, pieces, self._cache) if grows else None
-        return {"of": last.number, "parts": told}, _Mark(new, weight, base.depth + 1, text)
+        mark = _Mark(new, weight, base.depth + 1, None)
+        if grows:
+            mark.text = Text.told(base.text, pieces, self._cache, mark, len(data))
+        return {"of": last.number, "parts": told}, mark
 
     def _quoting(self, part: bytes, most: int, told: list[Any], pieces: list[Piece]) -> int:
         """Tell what is new, with what was replied before as bytes of that reply; gives how many bytes are, at most
         `most`."""
-        said = [(number, data) for number, mark, data in self._said if self._window.get(number) is mark]
-        done = quotes = 0
-        for start, end, which, begin in quoted(part, [data for _, data in said]):
+        said, done, quotes = self._said, 0, 0
+        for start, end, which, begin in quoted(part, [data for _, _, data in said]):
             if quotes + end - start > most:
                 break
-            number, data = said[which]
+            number, mark, data = said[which]
+            if self._window.get(number) is not mark:
+                continue
             if done < start:
                 told.append(to_json(part[done:start]))
                 pieces.append(part[done:start])
