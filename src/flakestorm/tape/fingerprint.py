@@ -22,7 +22,7 @@ import msgspec
 
 from flakestorm.core.call import Headers, header
 from flakestorm.core.canon import parse, spell
-from flakestorm.tape.heads import credential, says_something
+from flakestorm.tape.heads import credential, says_something, says_the_same
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.tokens import RPC, Token, Tokens
 from flakestorm.wire.encoding import decode_body
@@ -159,9 +159,20 @@ class Requests:
         self._fields: dict[tuple[str, str], tuple[str, list[Token]]] = {}
         self._growing: deque[tuple[Growing, int, tuple[tuple[str, Group], ...]]] = deque(maxlen=_LISTS)
         self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
+        self._last: tuple[Request, tuple[tuple[str, ...], tuple[tuple[str, str], ...], Part]] | None = None
 
     def read(self, request: Request) -> Asked:
         """What a request says."""
+        hard, fields, head = self._head(request)
+        return Asked(hard, fields, self._body(request), head)
+
+    def _head(self, request: Request) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], Part]:
+        """What must be equal, the header fields that say something, and all of the head; most often it is as it was in
+        the request before."""
+        if self._last is not None:
+            before, known = self._last
+            if before[:4] == request[:4] and says_the_same(request.headers, before.headers):
+                return known
         found: list[Token] = []
         url = request.url.partition("#")[0]
         path, _, query = url.partition("?")
@@ -174,7 +185,8 @@ class Requests:
         renamed = "\n".join((*hard, "&".join(pairs), *lines))
         canonical = "\n".join((*hard[:3], path, who, query, *(f"{k}: {v}" for k, v in fields)))
         head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
-        return Asked(hard, fields, self._body(request), head)
+        self._last = request._replace(body=b""), (hard, fields, head)
+        return hard, fields, head
 
     def _line(self, field: tuple[str, str], found: list[Token]) -> str:
         """A header's line, its tokens marked; most are those of the request before."""
@@ -274,12 +286,14 @@ class Requests:
         found: list[Token] = []
         try:
             value = _opened(parse(raw)) if json else raw.decode()
-            canonical = spell(value)
             renamed = spell(value, self._tokens.leaf(found), name)
+            canonical = spell(value) if found else renamed
         except (ValueError, RecursionError):
+            found.clear()
             text = raw.decode("utf-8", "surrogateescape")
             canonical, renamed = text, self._tokens.text(text, found, name)
-        return Part(raw, _hash(canonical), _hash(renamed), tuple(found))
+        said = _hash(canonical)
+        return Part(raw, said, _hash(renamed) if found else said, tuple(found))
 
 
 def fingerprints(request: Request, requests: Requests | None = None) -> Fingerprints:

@@ -394,12 +394,15 @@ class Shelf:
 
 
 def _joined(base: bytes, parts: list[Piece]) -> bytes:
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
+    view = memoryview(base)  # most of it goes on into the text, and is copied once
     for part in parts:
         if isinstance(part, bytes):
             pieces.append(part)
+        elif len(part) == 2:
+            pieces.append(view[part[0] : part[1]])
         else:
-            of = base if len(part) == 2 else part[2]
+            of = part[2]
             pieces.append((of if isinstance(of, bytes) else of.data())[part[0] : part[1]])
     return b"".join(pieces)
 
