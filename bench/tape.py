@@ -2,9 +2,10 @@
 
 Short calls are made through Anthropic's SDK, as in `boundary`. The growing chat of `chat` (1,000 turns; each request
 repeats the conversation so far, 153 MB of requests in all) goes straight into httpx's transport, which is the place
-where flakestorm and tracefork stand, so that no SDK's own work hides theirs. What a replay costs as a user has it, from the
-tape's file to the verdict, is measured besides: with the same agent, and with one that asks through Anthropic's SDK.
-Tools take turns, each in a process of its own, and are compared within the same round; the model is in another process.
+where flakestorm and tracefork stand, so that no SDK's own work hides theirs. What a replay costs as a user has it, from
+the tape's file to the verdict, is measured besides: with the same agent, and with one that asks through Anthropic's
+SDK. Tools take turns, each in a process of its own, and are compared within the same round; the model is in another
+process.
 """
 
 from __future__ import annotations
@@ -121,11 +122,12 @@ def _whole(middle: Callable[[str, str], float], sdk: dict[str, dict[str, Any]], 
     ]
     columns = ("", "in the transport", "replays/s", "through the SDK", "replays/s", "of that the SDK alone")
     text = (
-        "CPU of a whole replay, from the tape's file to the verdict, per exchange: flakestorm's `replay` from its call to "
-        "its return; tracefork's `Tape.load` and `ReplayVerifier.verify`, which computes the tape's digest. The agent of "
-        "the first columns is the one of the table above, the making of its requests left out; that of the others asks "
-        "through Anthropic's SDK, whose own work on a conversation of so many turns is most of it: the last column is the "
-        "same conversation answered at once, with the SDK's version, which differs. The SDK's columns are of one round."
+        "CPU of a whole replay, from the tape's file to the verdict, per exchange: flakestorm's `replay` from its call "
+        "to its return; tracefork's `Tape.load` and `ReplayVerifier.verify`, which computes the tape's digest. The "
+        "agent of the first columns is that of the table above, the making of its requests left out; that of the others "
+        "asks through Anthropic's SDK, whose own work on a conversation of so many turns is most of it: the last column "
+        "is the same conversation answered at once, with the SDK's version, which differs. The columns of the SDK are "
+        "of one round."
     )
     return Outcome("A growing chat, replayed from file to verdict", columns, rows, (), text + note)
 

@@ -82,7 +82,10 @@ def through_sdk(url: str, turns: int, tape: Path) -> None:
     flakestorm.replay(tape, lambda: converse(client.messages.create, 2))
     with flakestorm.record(tape):
         agent()
-    found = {"sdk_us": spent_us(lambda: flakestorm.replay(tape, agent)), "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns))}
+    found = {
+        "sdk_us": spent_us(lambda: flakestorm.replay(tape, agent)),
+        "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns)),
+    }
     print(json.dumps({**found, "version": anthropic.__version__}))
 
 

@@ -129,14 +129,17 @@ def load_tape(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """While entered, no garbage is looked for: what a tape is read into is kept, all of it, and looking through it time
-    and again while it grows would find nothing."""
+    """While entered, no garbage is looked for; then all that is there counts as old. What a tape is read into is kept,
+    all of it, and looking through it time and again while it grows would find nothing."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():  # else somebody's own frozen objects would thaw
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

@@ -114,9 +114,7 @@ class Cleaner:
                 changed["faults"] = faults
         return replace(exchange, **changed) if changed else exchange  # type: ignore[arg-type]
 
-    def _nothing_in(
-        self, exchange: Exchange, place: str, body: bytes, known: int, repeats: Repeats | None
-    ) -> bool:
+    def _nothing_in(self, exchange: Exchange, place: str, body: bytes, known: int, repeats: Repeats | None) -> bool:
         """Whether there is plainly no secret in an exchange of the usual kind, told by one pass over what is new."""
         redactor, reply = self._redactor, exchange.reply
         answer, new, seen, prefix, suffix = reply.body, body, None, 0, 0

@@ -109,9 +109,9 @@ class Cut:
             piece, before = later._pieces[at], self._pieces[at]
             over, beyond = later._ends[at] + at, self._ends[at] + at
             long = len(piece) >= _LONG and len(before) >= _LONG
-            head, tail = (0, 0) if long else _signs_around(before, piece) if told else _begin(before, piece)
+            head, tail = (0, 0) if long else _signs_around(before, piece) if there else _begin(before, piece)
             begin, until = over - len(piece) + head, beyond - len(before) + head
-            if until - there >= _WORTH or (not told and until >= _WORTH // 3):
+            if until - there >= _WORTH or (not there and until >= _WORTH // 3):
                 if told < here:
                     parts.append(new[told:here])
                 parts.append((there, until))

@@ -43,7 +43,7 @@ def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
 
 
 def says_the_same(now: Headers, before: Headers) -> bool:
-    """Whether these fields are those, in their order, but for values that say nothing about what is asked or who asks."""
+    """Whether these fields are those, in order, but for values that say nothing about what is asked or who asks."""
     if len(now) != len(before):
         return False
     for at in compress(count(), map(ne, now, before)):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Kind, Site
-from flakestorm.tape.texts import Text
+from flakestorm.tape.copied import Text
 
 __all__ = ["FORMAT", "End", "Exchange", "Recorded", "kept"]
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from flakestorm.tape.copied import Cache, Piece, Text
 from flakestorm.tape.delta import Cut, Part, common_prefix, common_suffix, parts_of, quoted
 
 __all__ = ["SMALL", "Ends", "Shelf", "Text", "Texts", "from_json", "to_json"]
@@ -26,81 +27,11 @@ SMALL = 384
 
 _WINDOW, _WINDOW_BYTES = 1024, 32 << 20
 _DEPTH = 4096
-_CACHED_BYTES = 4 << 20  # of texts that stay made
 _HELD_BYTES = 32 << 20  # of texts that later ones may continue
 _CANDIDATES = 16
 _QUOTED, _QUOTED_BYTES = 8, 64 << 10  # of how many replies, and how much of them, a request may quote
 _CUT_BYTES = 16 << 10  # a reply of at most so many is compared with the one before piece by piece
 _LONGEST = 256 << 20
-
-
-class Text:
-    """A text that is made from an earlier one when somebody asks for it.
-
-    Args:
-        base, parts: how; a base of None means that `data` is the text.
-    """
-
-    __slots__ = ("_cache", "_data", "_parts", "base", "depth", "length", "new", "quotes", "weight")
-
-    def __init__(self, data: bytes | None, base: Text | None, parts: list[Piece], cache: _Cache) -> None:
-        self._data, self.base, self._parts, self._cache = data, base, parts, cache
-        if base is None:
-            self.length = self.new = self.weight = len(data or b"")
-            self.depth, self.quotes = 0, False
-        else:
-            new = copied = said = 0
-            for part in parts:
-                if isinstance(part, bytes):
-                    new += len(part)
-                elif len(part) == 2:
-                    copied += part[1] - part[0]
-                else:
-                    said += part[1] - part[0]
-            self.new, self.length, self.quotes = new, new + copied + said, said > 0 or base.quotes
-            self.depth, self.weight = base.depth + 1, base.weight + new + said
-
-    @classmethod
-    def told(cls, base: Text | None, parts: list[Piece], cache: _Cache, mark: _Mark, length: int) -> Text:
-        """A text that was just told by an earlier one, of which all this is known."""
-        text = cls.__new__(cls)
-        text._data, text.base, text._parts, text._cache = None, base, parts, cache
-        text.new, text.weight, text.depth, text.length = mark.new, mark.weight, mark.depth, length
-        text.quotes = False  # only who reads a tape asks
-        return text
-
-    def data(self) -> bytes:
-        """The bytes."""
-        at: Text = self
-        made = self._data  # read once: another thread may forget it meanwhile
-        if made is not None:
-            return made
-        chain: list[Text] = []
-        while made is None and at.base is not None:
-            chain.append(at)
-            at = at.base
-            made = at._data
-        made = made or b""
-        for each in reversed(chain):
-            made = _joined(made, each._parts)
-        self._data = made
-        self._cache.keep(self)
-        return made
-
-    @property
-    def repeats(self) -> int:
-        """How many bytes of what it is made from it begins with."""
-        first = self._parts[0] if self._parts else b""
-        return first[1] if not isinstance(first, bytes) and len(first) == 2 and not first[0] else 0
-
-    def forget(self) -> None:
-        """Make it again when it is asked for the next time."""
-        if self.base is not None:
-            self._data = None
-
-
-Piece = Part | tuple[int, int, Text | bytes]
-"""Part of a text: of the one it is made from, or (start, end, text) of another one, which quotes nothing itself."""
 
 
 class _Mark(Struct, gc=False):
@@ -116,22 +47,6 @@ class _Mark(Struct, gc=False):
     weight: int
     depth: int
     text: Text | None
-
-
-class _Cache:
-    """The texts that were made last stay made: who reads a tape from its start to its end makes each from the last."""
-
-    def __init__(self) -> None:
-        self._kept: deque[Text] = deque()
-        self._bytes = 0
-
-    def keep(self, text: Text) -> None:
-        self._kept.append(text)
-        self._bytes += text.length
-        while self._bytes > _CACHED_BYTES and len(self._kept) > 2:
-            gone = self._kept.popleft()
-            self._bytes -= gone.length
-            gone.forget()
 
 
 _Kept = TypeVar("_Kept", Text, _Mark)
@@ -195,7 +110,7 @@ class Texts:
     """The writing side."""
 
     def __init__(self) -> None:
-        self._window, self._cache = _Window[_Mark](), _Cache()
+        self._window, self._cache = _Window[_Mark](), Cache()
         self._places: dict[str, list[_Last]] = {}
         self._held = 0
         self._said: deque[tuple[int, _Mark, bytes]] = deque()
@@ -274,10 +189,11 @@ class Texts:
         weight = base.weight + new + said
         if new + 16 * len(told) > len(data) * 3 // 4 or weight > 4 * len(data) + 65536:
             return None, None
-        mark = _Mark(new, weight, base.depth + 1, None)
+        depth, text = base.depth + 1, None
         if grows:
-            mark.text = Text.told(base.text, pieces, self._cache, mark, len(data))
-        return {"of": last.number, "parts": told}, mark
+            length = len(data)
+            text = Text.told(base.text, pieces, self._cache, new=new, weight=weight, depth=depth, length=length)
+        return {"of": last.number, "parts": told}, _Mark(new, weight, depth, text)
 
     def _quoting(self, part: bytes, most: int, told: list[Any], pieces: list[Piece]) -> int:
         """Tell what is new, with what was replied before as bytes of that reply; gives how many bytes are, at most
@@ -340,7 +256,7 @@ class Shelf:
     """The reading side: gives the texts of one file, asked in the order they stand in it."""
 
     def __init__(self) -> None:
-        self._window, self._cache = _Window[Text](), _Cache()
+        self._window, self._cache = _Window[Text](), Cache()
 
     def get(self, value: Any) -> Text | bytes:
         """The text that this JSON value stands for.
@@ -391,20 +307,6 @@ class Shelf:
         if quoted > _QUOTED_BYTES or text.length > _LONGEST:
             raise ValueError(f"a body of {text.length} bytes, {quoted} of them quoted, is more than a tape may hold")
         return text
-
-
-def _joined(base: bytes, parts: list[Piece]) -> bytes:
-    pieces: list[bytes | memoryview] = []
-    view = memoryview(base)  # most of it goes on into the text, and is copied once
-    for part in parts:
-        if isinstance(part, bytes):
-            pieces.append(part)
-        elif len(part) == 2:
-            pieces.append(view[part[0] : part[1]])
-        else:
-            of = part[2]
-            pieces.append((of if isinstance(of, bytes) else of.data())[part[0] : part[1]])
-    return b"".join(pieces)
 
 
 def to_json(data: bytes) -> str | dict[str, str]:
