@@ -122,12 +122,12 @@ def _whole(middle: Callable[[str, str], float], sdk: dict[str, dict[str, Any]], 
     ]
     columns = ("", "in the transport", "replays/s", "through the SDK", "replays/s", "of that the SDK alone")
     text = (
-        "CPU of a whole replay, from the tape's file to the verdict, per exchange: flakestorm's `replay` from its call "
-        "to its return; tracefork's `Tape.load` and `ReplayVerifier.verify`, which computes the tape's digest. The "
-        "agent of the first columns is that of the table above, the making of its requests left out; that of the others "
-        "asks through Anthropic's SDK, whose own work on a conversation of so many turns is most of it: the last column "
-        "is the same conversation answered at once, with the SDK's version, which differs. The columns of the SDK are "
-        "of one round."
+        "CPU of a whole replay, from the tape's file to the verdict, per exchange: flakestorm's `replay` from its "
+        "call to its return; tracefork's `Tape.load` and `ReplayVerifier.verify`, which computes the tape's digest. "
+        "The agent of the first columns is that of the table above, the making of its requests left out; that of "
+        "the others asks through Anthropic's SDK, whose own work on a conversation of so many turns is most of it: "
+        "the last column is the same conversation answered at once, with the SDK's version, which differs. The "
+        "columns of the SDK are of one round."
     )
     return Outcome("A growing chat, replayed from file to verdict", columns, rows, (), text + note)
 
