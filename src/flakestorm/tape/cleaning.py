@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from flakestorm.core.call import Call, Headers, header, without_headers
+from flakestorm.core.call import Call, Headers, Repeats, header, without_headers
 from flakestorm.core.conversation import Turn
 from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
@@ -21,10 +21,7 @@ from flakestorm.tape.redact import Redactor
 from flakestorm.tape.texts import Ends
 from flakestorm.wire.encoding import decode_body
 
-__all__ = ["Cleaner", "Repeats", "cleaned", "redacted"]
-
-Repeats = tuple[bytes, bytes, int]
-"""As in `Call.repeats`: a body, an earlier one, and how many bytes both begin with."""
+__all__ = ["Cleaner", "cleaned", "redacted"]
 
 _SMALL = 512
 _MARGIN = 64  # how far around new text a secret may reach, if no quote or blank ends it before

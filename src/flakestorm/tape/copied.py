@@ -70,6 +70,11 @@ class Text:
         return made
 
     @property
+    def made(self) -> bytes | None:
+        """The bytes, if they are here."""
+        return self._data
+
+    @property
     def repeats(self) -> int:
         """How many bytes of what it is made from it begins with."""
         first = self._parts[0] if self._parts else b""

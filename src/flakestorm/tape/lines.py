@@ -29,7 +29,7 @@ from flakestorm.core.site import Site
 from flakestorm.core.volume import holds_more
 from flakestorm.tape.growing import Hashes
 from flakestorm.tape.members import listed, number, text_of, whole_of
-from flakestorm.tape.model import End, Exchange, Recorded
+from flakestorm.tape.model import End, Exchange, Recorded, repeats
 from flakestorm.tape.texts import Ends, Shelf, Text, Texts
 
 __all__ = ["FILE", "START", "Lines", "Read", "Said", "digest", "open_seal", "seal"]
@@ -114,7 +114,8 @@ class Said:
         """
         reply = exchange.reply
         if not request:
-            request = exchange.body if self._form == 1 else self._hashes.of(exchange.lane, exchange.body)
+            body = exchange.body
+            request = body if self._form == 1 else self._hashes.of(exchange.lane, body, repeats(exchange))
         asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
         said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
         answer = reply.body

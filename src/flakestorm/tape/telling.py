@@ -18,7 +18,7 @@ from flakestorm.core.conversation import Conversation
 from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.foreseen import Seen
-from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.model import Exchange, Recorded, repeats
 from flakestorm.tape.naming import is_secret_header
 from flakestorm.tape.noting import Heads
 from flakestorm.tape.redact import REDACTED, SECRET, Redactor, url
@@ -68,7 +68,7 @@ class Telling:
             and asked.headers(exchange.headers) == exchange.headers
             and said.headers(headers) == headers
         )
-        return self._taped.exchange(exchange, known=known if plain else -1)
+        return self._taped.exchange(exchange, known=known if plain else -1, repeats=repeats(exchange))
 
     def text(self, text: str) -> str:
         """A text without its secrets, e.g. an output."""
