@@ -15,7 +15,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from flakestorm.core.call import Call
+from flakestorm.core.call import Call, header
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Kind, Sites
 from flakestorm.wire.base import Wire
@@ -44,7 +44,8 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
     """
     named = tuple((name, url_matches(glob)) for name, glob in tools)
     lock, sketches = threading.Lock(), Sketches()
-    models: dict[str, tuple[bytes, str, tuple[Kind, str, str]]] = {}  # of an address: what its last sketch was known as
+    # Of an address: its last sketch, who asked in which way, and what that was known as; wires look at nothing else.
+    models: dict[str, tuple[bytes, tuple[str, str | None], tuple[Kind, str, str]]] = {}
 
     def stage(call: Call) -> Call:
         asked, repeats, kind = call, None, call.kind
@@ -56,16 +57,16 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
             if wires and len(call.body) >= LONG:
                 with lock:
                     sketch, repeats = sketches.of(call.lane, call.url, call.body)
-                told = models.get(call.url)
-                if told is not None and (told[0] is not sketch or told[1] != call.method):
+                told, asks = models.get(call.url), (call.method, header(call.headers, "authorization"))
+                if told is not None and (told[0] is not sketch or told[1] != asks):
                     told = None
                 if told is None:
                     asked = Call(call.method, call.url, call.headers, sketch)
             kind, name, wire = _identify(call, asked, wires, named) if told is None else told[2]
-            if kind == "llm" and told is None and type(asked.body) is Sketch:  # wires look at method, path and body
+            if kind == "llm" and told is None and type(asked.body) is Sketch:
                 if len(models) >= _PLACES:
                     models.clear()
-                models[call.url] = asked.body, call.method, (kind, name, wire)
+                models[call.url] = asked.body, asks, (kind, name, wire)
         with lock:
             site = sites.next(kind, name)
         return Call(
