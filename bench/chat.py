@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 
-__all__ = ["MODEL", "PATH", "answer", "asked", "cpu_us"]
+__all__ = ["MODEL", "PATH", "answer", "asked", "converse", "cpu_us", "timed"]
 
 PATH, MODEL = "/v1/messages", "claude-sonnet-4-5"
 LENGTH = 118  # of a text, in characters
@@ -64,13 +64,33 @@ def cpu_us(ask: Callable[[bytes], bytes], turns: int) -> float:
     Raises:
         AssertionError: a reply is not the model's.
     """
-    spent, clock = 0.0, time.process_time
+    return timed(ask, turns)[0] / turns * 1e6
+
+
+def timed(ask: Callable[[bytes], bytes], turns: int) -> tuple[float, float]:
+    """Seconds of process CPU that all exchanges took, and those that the making and checking of the texts took."""
+    clock = time.process_time
+    spent, began = 0.0, clock()
     for turn, body in enumerate(asked(turns)):
-        began = clock()
+        at = clock()
         said = ask(body)
-        spent += clock() - began
+        spent += clock() - at
         assert said == answer(turn)
-    return spent / turns * 1e6
+    return spent, clock() - began - spent
+
+
+def converse(create: Callable[..., Any], turns: int) -> None:
+    """The same chat by way of an SDK: `create` is `messages.create` of a client of Anthropic's.
+
+    Raises:
+        AssertionError: a reply is not the model's.
+    """
+    messages: list[dict[str, str]] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": _text("user", turn)})
+        said = create(model=MODEL, max_tokens=1000, messages=messages).content[0].text
+        assert said == _text("model", turn)
+        messages.append({"role": "assistant", "content": said})
 
 
 class Model(asyncio.Protocol):

@@ -2,8 +2,10 @@
 
 Short calls are made through Anthropic's SDK, as in `boundary`. The growing chat of `chat` (1,000 turns; each request
 repeats the conversation so far, 153 MB of requests in all) goes straight into httpx's transport, which is the place
-where flakestorm and tracefork stand, so that no SDK's own work hides theirs. Tools take turns, each in a process of its
-own, and are compared within the same round; the model is in another process.
+where flakestorm and tracefork stand, so that no SDK's own work hides theirs. What a replay costs as a user has it, from
+the tape's file to the verdict, is measured besides: with the same agent, and with one that asks through Anthropic's
+SDK. Tools take turns, each in a process of its own, and are compared within the same round; the model is in another
+process.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from bench.processes import ask, serving
 
 TRACEFORK = "tracefork==1.0.0"
 VCRPY = ("vcrpy==9.4.2", "httpx==0.28.1")
-TURNS, VCR_TURNS, ROUNDS = 1000, 100, 7
+TURNS, VCR_TURNS, ROUNDS, SDK_ROUNDS = 1000, 100, 7, 3
 SHORT = ("100", "15", "1")  # calls per tape, pairs of a bare and a recorded run, pairs of streams
 
 RECORDED, SIZE, REPLAYED, PEAK_MB = 0.5, 1024, 5.0, 150
@@ -41,7 +43,7 @@ def measure(*, quick: bool) -> list[Outcome]:
     outcomes = [_short(pythons, quick=quick, note=note)]
     if not quick:
         pythons["vcrpy 9.4.2"] = peer(*VCRPY) / "python", "vcrpy"
-    return [*outcomes, _chat(pythons, quick=quick, note=note)]
+    return [*outcomes, *_chat(pythons, quick=quick, note=note)]
 
 
 def _short(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> Outcome:
@@ -62,9 +64,10 @@ def _short(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> O
     return Outcome("A tape of short calls", ("", "recording adds"), rows, claims, text)
 
 
-def _chat(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> Outcome:
+def _chat(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> list[Outcome]:
     turns = 60 if quick else TURNS
     found: Found = {name: [] for name in pythons}
+    sdk: dict[str, list[dict[str, Any]]] = {}
     with serving("bench.chat") as said, tempfile.TemporaryDirectory() as folder:
         url = f"http://127.0.0.1:{said['port']}"
         for number in range(1 if quick else ROUNDS):
@@ -79,6 +82,11 @@ def _chat(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> Ou
                     run[f"{what}_mb"] = one.pop("peak_mb")
                     run |= one
                 found[name].append(run)
+        for _ in range(1 if quick else SDK_ROUNDS):
+            for name, (python, script) in pythons.items():
+                if script != "vcrpy":
+                    tape = str(Path(folder) / f"{script}.sdk")
+                    sdk.setdefault(name, []).append(ask(python, f"bench.tape_{script}", "sdk", url, str(turns), tape))
     middle = _middle(found)
     rows = [
         (
@@ -99,7 +107,31 @@ def _chat(pythons: dict[str, tuple[Path, str]], *, quick: bool, note: str) -> Ou
         "proves the whole run equal; its tape holds headers and times, and a line is written before the next request. "
         f"vcrpy was given {VCR_TURNS} turns, because its time grows with the square of them and more." + note
     )
-    return Outcome("A growing chat", columns, rows, claims, text)
+    return [Outcome("A growing chat", columns, rows, claims, text), _whole(middle, sdk, note)]
+
+
+def _whole(middle: Callable[[str, str], float], sdk: dict[str, list[dict[str, Any]]], note: str) -> Outcome:
+    asked = _middle(sdk)
+    rows = [
+        (
+            name,
+            f"{middle(name, 'whole_us'):.0f} us",
+            f"{1e6 / middle(name, 'whole_us'):.0f}",
+            f"{asked(name, 'sdk_us'):.0f} us",
+            f"{1e6 / asked(name, 'sdk_us'):.0f}",
+            f"{asked(name, 'sdk_alone_us'):.0f} us ({runs[0]['version']})",
+        )
+        for name, runs in sdk.items()
+    ]
+    columns = ("", "in the transport", "replays/s", "through the SDK", "replays/s", "of that the SDK alone")
+    text = (
+        "CPU of a whole replay, from the tape's file to the verdict, per exchange: flakestorm's `replay` from its "
+        "call to its return; tracefork's `Tape.load` and `ReplayVerifier.verify`, which computes the tape's digest. "
+        "The agent of the first columns is that of the table above, the making of its requests left out; that of "
+        "the others asks through Anthropic's SDK, whose own work on a conversation of so many turns is most of it: "
+        "the last column is the same conversation answered at once, with the SDK's version, which differs."
+    )
+    return Outcome("A growing chat, replayed from file to verdict", columns, rows, (), text + note)
 
 
 def _judged(found: Found, middle: Callable[[str, str], float]) -> list[Claim]:
@@ -125,7 +157,7 @@ def _judged(found: Found, middle: Callable[[str, str], float]) -> list[Claim]:
     return claims
 
 
-def _middle(found: Found) -> Callable[[str, str], float]:
+def _middle(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Callable[[str, str], float]:
     return lambda name, key: float(statistics.median(run[key] for run in found[name]))
 
 

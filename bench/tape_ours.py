@@ -1,4 +1,4 @@
-"""A growing chat on flakestorm's tape: `python -m bench.tape_ours record|replay URL TURNS TAPE` prints JSON."""
+"""A growing chat on flakestorm's tape: `python -m bench.tape_ours record|replay|sdk URL TURNS TAPE` prints JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
 
 import flakestorm
-from bench.chat import PATH, asked, cpu_us
+from bench.chat import PATH, answer, asked, converse, cpu_us, timed
 
 HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 
@@ -43,12 +44,53 @@ def main(what: str, url: str, turns: int, tape: Path) -> None:
     else:
 
         def agent() -> None:
-            found["replay_us"] = cpu_us(ask, turns)
+            spent, found["aside_s"] = timed(ask, turns)
+            found["replay_us"] = spent / turns * 1e6
 
-        flakestorm.replay(tape, agent)
+        began = time.process_time()
+        flakestorm.replay(tape, agent)  # raises where anything differs
+        found["whole_us"] = (time.process_time() - began - found.pop("aside_s")) / turns * 1e6
     found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(found))
 
 
+def through_sdk(url: str, turns: int, tape: Path) -> None:
+    """As a user has it: Anthropic's own client, from the tape's file to the verdict; and that client alone, answered at
+    once."""
+    import anthropic
+
+    def alone(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json=json.loads(answer(request.content.count(b'"role":"user"') - 1)))
+
+    def spent_us(work: Callable[[], object]) -> float:
+        began = time.process_time()
+        work()
+        return (time.process_time() - began) / turns * 1e6
+
+    client = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0)
+    answered = httpx2.Client(transport=httpx2.MockTransport(alone))
+    bare = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0, http_client=answered)
+
+    def agent() -> None:
+        converse(client.messages.create, turns)
+
+    for warm in (client, bare):  # what is imported once is not counted
+        with flakestorm.record(tape):
+            converse(warm.messages.create, 2)
+    with flakestorm.record(tape):
+        converse(client.messages.create, 2)
+    flakestorm.replay(tape, lambda: converse(client.messages.create, 2))
+    with flakestorm.record(tape):
+        agent()
+    found = {
+        "sdk_us": spent_us(lambda: flakestorm.replay(tape, agent)),
+        "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns)),
+    }
+    print(json.dumps({**found, "version": anthropic.__version__}))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    if sys.argv[1] == "sdk":
+        through_sdk(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))

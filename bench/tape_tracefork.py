@@ -6,19 +6,24 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import anthropic
 import httpx2
+from tracefork import Recorder
+from tracefork.replay import ReplayVerifier
 from tracefork.tape import Tape
 from tracefork.transport import TraceforkTransport
 
-from bench.chat import PATH, cpu_us
+from bench.chat import PATH, answer, converse, cpu_us, timed
 
 HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 
 
 def main(what: str, url: str, turns: int, path: Path) -> None:
-    def cpu_of(transport: httpx2.BaseTransport) -> float:
+    def asking(transport: httpx2.BaseTransport) -> Callable[[bytes], bytes]:
         def ask(body: bytes) -> bytes:
             request = httpx2.Request("POST", f"{url}{PATH}", headers=HEADERS, content=body)
             response = transport.handle_request(request)
@@ -27,7 +32,10 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
             finally:
                 response.close()
 
-        return cpu_us(ask, turns)
+        return ask
+
+    def cpu_of(transport: httpx2.BaseTransport) -> float:
+        return cpu_us(asking(transport), turns)
 
     found: dict[str, float] = {}
     if what == "record":
@@ -42,9 +50,51 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
         transport = TraceforkTransport("replay", Tape.load(str(path)))
         found["replay_us"] = cpu_of(transport)
         assert transport.fully_consumed()
-    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # of what both were always asked
+        del transport
+        aside: list[float] = []
+
+        def agent(client: Any) -> None:
+            aside.append(timed(asking(client._client._transport), turns)[1])
+
+        began = time.process_time()
+        assert ReplayVerifier(Tape.load(str(path)), agent).verify().bit_exact
+        found["whole_us"] = (time.process_time() - began - aside[0]) / turns * 1e6
+    found.setdefault("peak_mb", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     print(json.dumps(found))
 
 
+def through_sdk(url: str, turns: int, path: Path) -> None:
+    """As in `tape_ours`."""
+
+    def alone(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json=json.loads(answer(request.content.count(b'"role":"user"') - 1)))
+
+    def spent_us(work: Callable[[], object]) -> float:
+        began = time.process_time()
+        work()
+        return (time.process_time() - began) / turns * 1e6
+
+    client = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0)
+    answered = httpx2.Client(transport=httpx2.MockTransport(alone))
+    bare = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0, http_client=answered)
+
+    def verified() -> None:
+        verifier = ReplayVerifier(Tape.load(str(path)), lambda replayed: converse(replayed.messages.create, turns))
+        assert verifier.verify().bit_exact
+
+    converse(client.messages.create, 2)  # what is imported once is not counted
+    converse(bare.messages.create, 2)
+    with Recorder(client) as recorder:
+        converse(recorder.client.messages.create, turns)
+    recorder.tape.save(str(path))
+    del recorder
+    found = {"sdk_us": spent_us(verified), "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns))}
+    print(json.dumps({**found, "version": anthropic.__version__}))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    if sys.argv[1] == "sdk":
+        through_sdk(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -114,7 +115,8 @@ def load_tape(
                 yield picked
 
     threads = tape.header.get("lanes") != CONNECTIONS
-    matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
+    with _uncollected():
+        matcher = Matcher(read(), mode=mode, spans=(recorded, present), threads=threads)
     for entry in matcher.entries:
         entry.said = told.get(entry.n, b"")
     footer = tape.footer
@@ -124,6 +126,22 @@ def load_tape(
         raise TapeDamaged(f"{path}: the exchanges are not those its digest was made of; it was edited")
     again = digest(map(telling.taped, tape), telling.text(footer.output)) if other else footer.digest
     return Loaded(tape, footer, matcher, redactor, telling, again)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """While entered, no garbage is looked for; then all that is there counts as old. What a tape is read into is kept,
+    all of it, and looking through it time and again while it grows would find nothing."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            if not gc.get_freeze_count():  # else somebody's own frozen objects would thaw
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
 
 
 def of_the_world(exchange: Exchange) -> Iterator[Exchange]:

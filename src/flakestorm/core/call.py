@@ -21,6 +21,7 @@ __all__ = [
     "Chunks",
     "Headers",
     "Pull",
+    "Repeats",
     "Reply",
     "Sleep",
     "Source",
@@ -34,6 +35,9 @@ __all__ = [
 
 Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order, spelled as they were; names compare case-insensitively."""
+
+Repeats = tuple[bytes, bytes, int]
+"""What was found out when two bodies were compared: this one, an earlier one, and how many bytes both begin with."""
 
 Source = Iterable[bytes] | AsyncIterable[bytes]
 """A body that has not been read yet: sync for the sync driver, async for the async one."""
@@ -125,7 +129,7 @@ class Call(Record, frozen=True):
     lane: str = ""
     site: Site | None = None
     patience_s: float | None = None
-    repeats: tuple[bytes, bytes, int] | None = None
+    repeats: Repeats | None = None
 
     def __repr__(self) -> str:
         said = (f"{n}={getattr(self, n)!r}" for n in self.__struct_fields__ if n not in ("upload", "repeats"))

@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from flakestorm.core.call import Call, Headers, header, without_headers
+from flakestorm.core.call import Call, Headers, Repeats, header, without_headers
 from flakestorm.core.conversation import Turn
 from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.naming import SHORTEST
 from flakestorm.tape.redact import Redactor
+from flakestorm.tape.texts import Ends
 from flakestorm.wire.encoding import decode_body
 
 __all__ = ["Cleaner", "cleaned", "redacted"]
@@ -42,9 +43,12 @@ class _Seen:
     def __init__(self, raw: bytes, kept: int, spans: list[Span], version: int) -> None:
         self.raw, self.kept, self.spans, self.version = raw, kept, spans, version
 
-    def ends_of(self, body: bytes) -> tuple[int, int]:
+    def ends_of(self, body: bytes, repeats: Repeats | None) -> tuple[int, int]:
         """How much of a later body, at its begin and at its end, is as it was in this one."""
-        known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
+        if repeats is not None and repeats[0] is body and repeats[1] is self.raw:
+            known = repeats[2]
+        else:
+            known = self.kept if self.kept and body.startswith(memoryview(self.raw)[: self.kept]) else 0
         prefix = common_prefix(self.raw, body, known)
         return prefix, common_suffix(self.raw, body, min(len(self.raw), len(body)) - prefix)
 
@@ -59,16 +63,21 @@ class Cleaner:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._seen: dict[str, _Seen] = {}
+        self.ends: Ends | None = None
+        """What was found out when the body of the last exchange was compared with the one before it; None where it was
+        changed."""
 
-    def exchange(self, exchange: Exchange, *, known: int = -1) -> Exchange:
+    def exchange(self, exchange: Exchange, *, known: int = -1, repeats: Repeats | None = None) -> Exchange:
         """The exchange without secrets; the very object where there are none. It is not changed.
 
         Args:
             known: the redactor's version before it cleaned the URL and the header fields.
+            repeats: what is known of its body; see `Call`.
         """
         redactor, body, reply = self._redactor, exchange.body, exchange.reply
         place = f"{exchange.lane} {exchange.url}"
-        if self._nothing_in(exchange, place, body, known):
+        self.ends = None
+        if self._nothing_in(exchange, place, body, known, repeats):
             return exchange
         prefix, suffix = self._discover_new(place, body)
         plain = _unpacked(body, exchange.headers)
@@ -102,10 +111,10 @@ class Cleaner:
                 changed["faults"] = faults
         return replace(exchange, **changed) if changed else exchange  # type: ignore[arg-type]
 
-    def _nothing_in(self, exchange: Exchange, place: str, body: bytes, known: int) -> bool:
+    def _nothing_in(self, exchange: Exchange, place: str, body: bytes, known: int, repeats: Repeats | None) -> bool:
         """Whether there is plainly no secret in an exchange of the usual kind, told by one pass over what is new."""
         redactor, reply = self._redactor, exchange.reply
-        answer, new = reply.body, body
+        answer, new, seen, prefix, suffix = reply.body, body, None, 0, 0
         if (
             reply.stream or reply.error or exchange.world is not None or exchange.world_body is not None
             or exchange.faults or exchange.note or redactor.patterns.entries
@@ -116,12 +125,13 @@ class Cleaner:
             seen = self._seen.get(place)
             if seen is None or seen.version != redactor.version or seen.spans:
                 return False
-            prefix, suffix = seen.ends_of(body)
+            prefix, suffix = seen.ends_of(body, repeats)
             start, end = _around(body, prefix, suffix, redactor.longest)
             new = body[start:end]
         if not redactor.silent(b"%b\n%b" % (new, answer)):
             return False
-        if new is not body:
+        if len(body) >= _SMALL and seen is not None:
+            self.ends = Ends(seen.raw, prefix, suffix)
             self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
         return known == redactor.version or (
             redactor.url(exchange.url) == exchange.url
@@ -175,7 +185,7 @@ class Cleaner:
         if len(body) < _SMALL or seen is None or self._redactor.patterns:
             self._redactor.discover(body)
             return 0, 0
-        prefix, suffix = seen.ends_of(body)
+        prefix, suffix = seen.ends_of(body, None)
         start, end = _around(body, prefix, suffix, self._redactor.longest)
         self._redactor.discover(body[start:end])
         return prefix, suffix

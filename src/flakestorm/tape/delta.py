@@ -7,8 +7,10 @@ at the speed of memcmp, and what is left between the two ends by looking up its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, compress, count
+from operator import ne
 
-__all__ = ["Part", "Span", "common_prefix", "common_suffix", "parts_of", "quoted", "replaced"]
+__all__ = ["Cut", "Part", "Span", "common_prefix", "common_suffix", "parts_of", "quoted", "replaced"]
 
 Part = bytes | tuple[int, int]
 """New bytes, or (start, end) of bytes of the earlier text. Copies never overlap and never go back, so a text is at most
@@ -21,11 +23,15 @@ _STEP = 256
 _COARSE = 16 << 10  # between longer ends, only whole objects are looked for
 _WORTH = 24  # a copy of fewer bytes costs more than it saves
 _PHRASE, _PHRASES = 32, 32  # how long a quoted phrase is at least, and how many are looked for
+_SIGNS = b" :,{}[]"
+_LONG = 256  # bytes of a value that is worth a closer look
 
 
 def common_prefix(a: bytes, b: bytes, start: int = 0) -> int:
     """How many bytes both begin with, known to be at least `start`."""
     at, end, step = start, min(len(a), len(b)), _STEP
+    if at < end and a[at] != b[at]:
+        return at
     while at < end:
         one, other = a[at : at + step], b[at : at + step]
         if one == other:
@@ -74,6 +80,78 @@ def parts_of(old: bytes, new: bytes, prefix: int, suffix: int) -> list[Part]:
     if suffix:
         parts.append((left, len(old)))
     return parts
+
+
+class Cut:
+    """A text, cut at its quotes. Two documents of one form are so made of as many pieces, and most of them are equal.
+
+    Args:
+        text: the text.
+    """
+
+    __slots__ = ("_ends", "_pieces", "_text")
+
+    def __init__(self, text: bytes) -> None:
+        self._text, self._pieces = text, text.split(b'"')
+        self._ends = list(accumulate(map(len, self._pieces)))  # without the quotes
+
+    def parts_of(self, later: Cut) -> list[Part] | None:
+        """A later text as parts of this one and new bytes; None where they are not of one form."""
+        if len(later._pieces) != len(self._pieces):
+            return None
+        differ = [*compress(count(), map(ne, self._pieces, later._pieces))]
+        if len(differ) > 4 + len(self._pieces) // 4:
+            return None
+        new, parts = later._text, list[Part]()
+        told = 0  # how far the new text is told
+        here = there = 0  # up to where all before is known to be equal, or told: in the new text and in this one
+        for at in differ:
+            piece, before = later._pieces[at], self._pieces[at]
+            over, beyond = later._ends[at] + at, self._ends[at] + at
+            long = len(piece) >= _LONG and len(before) >= _LONG
+            head, tail = (0, 0) if long else _signs_around(before, piece) if there else _begin(before, piece)
+            begin, until = over - len(piece) + head, beyond - len(before) + head
+            if until - there >= _WORTH or (not there and until >= _WORTH // 3):
+                if told < here:
+                    parts.append(new[told:here])
+                parts.append((there, until))
+                told = begin
+            here, there = over - tail, beyond - tail
+            if long:
+                if told < begin:
+                    parts.append(new[told:begin])
+                parts += _within(before, piece, until)
+                told = over
+        if len(self._text) - there >= _WORTH:
+            if told < here:
+                parts.append(new[told:here])
+            parts.append((there, len(self._text)))
+        elif told < len(new):
+            parts.append(new[told:])
+        return parts
+
+
+def _within(old: bytes, new: bytes, start: int) -> Iterator[Part]:
+    """A long piece as parts of the one in its place, which begins at `start`."""
+    prefix = common_prefix(old, new)
+    suffix = common_suffix(old, new, min(len(old), len(new)) - prefix)
+    for part in parts_of(old, new, prefix, suffix):
+        yield part if isinstance(part, bytes) else (start + part[0], start + part[1])
+
+
+def _begin(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes both begin with, as of ids of one kind, in whole characters; nothing is said of their ends."""
+    return _between_signs(new, common_prefix(old, new), 0)
+
+
+def _signs_around(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many signs both begin with, and end with, that stand around values: `: 12, ` and `: 7, ` differ in one."""
+    head, tail = len(new) - len(new.lstrip(_SIGNS)), len(new) - len(new.rstrip(_SIGNS))
+    if not old.startswith(new[:head]):
+        head = 0
+    if head + tail > min(len(old), len(new)) or not old.endswith(new[len(new) - tail :]):
+        tail = 0
+    return head, tail
 
 
 def replaced(text: bytes, spans: list[Span]) -> bytes:
@@ -151,8 +229,10 @@ def quoted(new: bytes, said: Sequence[bytes]) -> Iterator[tuple[int, int, int, i
     at = looked = 0
     for phrase in new.split(b'"'):
         end = at + len(phrase)
-        if len(phrase) >= _PHRASE and looked < _PHRASES:
+        if end - at >= _PHRASE:
             looked += 1
+            if looked > _PHRASES:
+                return
             for number, text in enumerate(said):
                 if (begin := text.find(phrase)) >= 0:
                     yield at, end, number, begin

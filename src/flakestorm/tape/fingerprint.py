@@ -20,9 +20,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from flakestorm.core.call import Headers, header
+from flakestorm.core.call import Headers, Repeats, header
 from flakestorm.core.canon import parse, spell
-from flakestorm.tape.heads import credential, says_something
+from flakestorm.tape.heads import credential, says_something, says_the_same
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.tokens import RPC, Token, Tokens
 from flakestorm.wire.encoding import decode_body
@@ -159,9 +159,24 @@ class Requests:
         self._fields: dict[tuple[str, str], tuple[str, list[Token]]] = {}
         self._growing: deque[tuple[Growing, int, tuple[tuple[str, Group], ...]]] = deque(maxlen=_LISTS)
         self._groups: dict[tuple[str, bytes, bytes, int], Group] = {}
+        self._last: tuple[Request, tuple[tuple[str, ...], tuple[tuple[str, str], ...], Part]] | None = None
 
-    def read(self, request: Request) -> Asked:
-        """What a request says."""
+    def read(self, request: Request, repeats: Repeats | None = None) -> Asked:
+        """What a request says.
+
+        Args:
+            repeats: what its body is known to have in common with an earlier one.
+        """
+        hard, fields, head = self._head(request)
+        return Asked(hard, fields, self._body(request, repeats), head)
+
+    def _head(self, request: Request) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], Part]:
+        """What must be equal, the header fields that say something, and all of the head; most often it is as it was in
+        the request before."""
+        if self._last is not None:
+            before, known = self._last
+            if before[:4] == request[:4] and says_the_same(request.headers, before.headers):
+                return known
         found: list[Token] = []
         url = request.url.partition("#")[0]
         path, _, query = url.partition("?")
@@ -174,7 +189,8 @@ class Requests:
         renamed = "\n".join((*hard, "&".join(pairs), *lines))
         canonical = "\n".join((*hard[:3], path, who, query, *(f"{k}: {v}" for k, v in fields)))
         head = Part(b"", _hash(canonical), _hash(renamed), tuple(found))
-        return Asked(hard, fields, self._body(request), head)
+        self._last = request._replace(body=b""), (hard, fields, head)
+        return hard, fields, head
 
     def _line(self, field: tuple[str, str], found: list[Token]) -> str:
         """A header's line, its tokens marked; most are those of the request before."""
@@ -187,7 +203,7 @@ class Requests:
         found += known[1]
         return known[0]
 
-    def _body(self, request: Request) -> tuple[tuple[str, Group], ...]:
+    def _body(self, request: Request, repeats: Repeats | None) -> tuple[tuple[str, Group], ...]:
         body = decode_body(request.body, request.headers)
         kind = (header(request.headers, "content-type") or "").partition(";")[0].strip().lower()
         if kind == "multipart/form-data":
@@ -195,7 +211,7 @@ class Requests:
         if kind == "application/x-www-form-urlencoded":
             pairs = parse_qsl(body.decode("utf-8", "replace"), True)
             return tuple((name, Group.of([self._part(name, value.encode(), False)])) for name, value in pairs)
-        if len(body) >= LONG and (grown := self._grown(body)) is not None:
+        if len(body) >= LONG and (grown := self._grown(body, repeats)) is not None:
             return grown
         try:
             members = _members.decode(body)
@@ -210,12 +226,12 @@ class Requests:
                 self._growing.appendleft((growing, names.index(growing.name), found))
         return found
 
-    def _grown(self, body: bytes) -> tuple[tuple[str, Group], ...] | None:
+    def _grown(self, body: bytes, repeats: Repeats | None) -> tuple[tuple[str, Group], ...] | None:
         """What a body says that goes on from an earlier one, of which no item is read again; None if it does not."""
         for at, (growing, where, found) in enumerate(self._growing):
             name, group = growing.name, found[where][1]
             members: dict[str, msgspec.Raw] | None = None
-            if (added := growing.added_in(body)) is None:
+            if (added := growing.added_in(body, repeats)) is None:
                 if (members := growing.rest_of(body)) is None:
                     continue
                 added = bytes(members[name])
@@ -274,12 +290,14 @@ class Requests:
         found: list[Token] = []
         try:
             value = _opened(parse(raw)) if json else raw.decode()
-            canonical = spell(value)
             renamed = spell(value, self._tokens.leaf(found), name)
+            canonical = spell(value) if found else renamed
         except (ValueError, RecursionError):
+            found.clear()
             text = raw.decode("utf-8", "surrogateescape")
             canonical, renamed = text, self._tokens.text(text, found, name)
-        return Part(raw, _hash(canonical), _hash(renamed), tuple(found))
+        said = _hash(canonical)
+        return Part(raw, said, _hash(renamed) if found else said, tuple(found))
 
 
 def fingerprints(request: Request, requests: Requests | None = None) -> Fingerprints:

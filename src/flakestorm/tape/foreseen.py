@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from flakestorm.core.call import Call, Headers
 from flakestorm.core.site import Site
+from flakestorm.tape.copied import Text
 from flakestorm.tape.fingerprint import Asked
 from flakestorm.tape.heads import is_silent
 from flakestorm.tape.model import Exchange, Recorded, kept
 from flakestorm.tape.naming import is_secret_header
-from flakestorm.tape.texts import Text
 
 __all__ = ["Entry", "Foreseen", "Seen"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from flakestorm.core.call import Repeats
 from flakestorm.tape.delta import common_prefix, common_suffix
 from flakestorm.wire.growing import LONG
 
@@ -19,17 +20,26 @@ class Hashes:
     def __init__(self) -> None:
         self._last: dict[str, tuple[bytes, int, Any]] = {}
 
-    def of(self, place: str, data: bytes) -> bytes:
-        """The hash of a text."""
+    def of(self, place: str, data: bytes, repeats: Repeats | None = None) -> bytes:
+        """The hash of a text.
+
+        Args:
+            repeats: what it is known to have in common with an earlier one.
+        """
         if len(data) < LONG:
             return hashlib.sha256(data).digest()
         last, done, state = self._last.get(place, (b"", 0, None))
         view = memoryview(data)
-        if state is None or not data.startswith(memoryview(last)[:done]):
-            done, state = 0, hashlib.sha256()
-        else:
+        known = done
+        if state is None:
+            state = hashlib.sha256()
+        elif repeats is not None and repeats[0] is data and repeats[1] is last and repeats[2] >= done:
+            known, state = repeats[2], state.copy()
+        elif data.startswith(memoryview(last)[:done]):
             state = state.copy()
-        known = common_prefix(last, data, done)
+        else:
+            known, done, state = 0, 0, hashlib.sha256()
+        known = common_prefix(last, data, known)
         kept = max(done, len(data) - common_suffix(last, data, min(len(last), len(data)) - known))
         state.update(view[done:kept])
         whole = state.copy()

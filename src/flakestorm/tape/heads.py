@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import compress, count
+from operator import ne
 
 from flakestorm.core.call import Headers
 from flakestorm.tape.naming import is_secret_header
 
-__all__ = ["credential", "is_silent", "says_something"]
+__all__ = ["credential", "is_silent", "says_something", "says_the_same"]
 
 _SILENT = frozenset(
     word
@@ -38,6 +40,17 @@ def says_something(headers: Headers) -> tuple[tuple[str, str], ...]:
             value = ",".join(one.partition(";")[0].strip().lower() for one in value.split(","))
         kept.append((low, value.strip()))
     return tuple(sorted(kept))
+
+
+def says_the_same(now: Headers, before: Headers) -> bool:
+    """Whether these fields are those, in order, but for values that say nothing about what is asked or who asks."""
+    if len(now) != len(before):
+        return False
+    for at in compress(count(), map(ne, now, before)):
+        name = now[at][0]
+        if name != before[at][0] or not is_silent(name) or is_secret_header(name):
+            return False
+    return True
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
+from itertools import compress, count
+from operator import ne
 from typing import Any, NamedTuple, cast, get_args
 
 import orjson
@@ -25,8 +27,9 @@ from flakestorm.core.call import Headers
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.core.volume import holds_more
+from flakestorm.tape.members import listed, number, text_of, whole_of
 from flakestorm.tape.model import End, Exchange, Recorded
-from flakestorm.tape.texts import Shelf, Text, Texts
+from flakestorm.tape.texts import Ends, Shelf, Text, Texts
 
 __all__ = ["FILE", "START", "Lines", "Read", "open_seal", "seal"]
 
@@ -90,12 +93,16 @@ class Lines:
         self._blocks = 0
         self._addresses: dict[tuple[str, str, str, str], int] = {}
 
-    def line(self, exchange: Exchange) -> tuple[dict[str, Any], Text | None, bytes]:
-        """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
+    def line(self, exchange: Exchange, ends: Ends | None = None) -> tuple[dict[str, Any], Text | None, bytes]:
+        """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256.
+
+        Args:
+            ends: what its request body is known to have in common with an earlier one.
+        """
         site, world, faults = exchange.site, exchange.world, exchange.faults
         place = f"{exchange.lane} {exchange.url}"
         asked = exchange.body
-        body, text, said = self._texts.put(place, asked, grows=True)
+        body, text, said = self._texts.put(place, asked, grows=True, ends=ends)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
         address = exchange.lane, exchange.wire, exchange.method, exchange.url
         if (like := self._addresses.get(address)) is not None:
@@ -119,9 +126,9 @@ class Lines:
             line["note"] = exchange.note
         return line, text, said
 
-    def kept(self, exchange: Exchange) -> tuple[Text | None, bytes]:
+    def kept(self, exchange: Exchange, ends: Ends | None = None) -> tuple[Text | None, bytes]:
         """As `line`, where no file is written."""
-        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True)[1:]
+        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True, ends=ends)[1:]
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
         body = reply.body
@@ -150,8 +157,7 @@ class Lines:
             if fields == before and size == last.size:
                 return {"as": last.number}
             if len(fields) == len(before):
-                both = zip(fields, before, strict=True)
-                other = {at: new[1] for at, (new, old) in enumerate(both) if new is not old and new != old}
+                other = {at: fields[at][1] for at in compress(count(), map(ne, fields, before))}
                 if all(fields[at][0] == before[at][0] for at in other):
                     if last.length_at >= 0 and size != last.size:
                         if fields[last.length_at][1] == str(size):
@@ -193,7 +199,7 @@ class Read:
         Raises:
             ValueError: a member is missing or not of its type; the message names it.
         """
-        site = Site.parse(_text(line, "site"))
+        site = Site.parse(text_of(line, "site"))
         lane, wire, method, url = self._address(line)
         body: Any = self._shelf.get(line.get("body"))
         headers = self._headers(line, body)
@@ -212,20 +218,20 @@ class Read:
             reply=reply,
             world=heard,
             world_body=world_body,
-            sent=_whole(line, "sent", 1),
-            faults=tuple(_firing(site, fault) for fault in _list(line, "faults", [])),
-            t_ms=_number(line.get("t_ms")),
-            duration_ms=_number(line.get("duration_ms")),
-            n=_whole(line, "n"),
-            note=_text(line, "note", ""),
+            sent=whole_of(line, "sent", 1),
+            faults=tuple(_firing(site, fault) for fault in listed(line, "faults", [])),
+            t_ms=number(line.get("t_ms")),
+            duration_ms=number(line.get("duration_ms")),
+            n=whole_of(line, "n"),
+            note=text_of(line, "note", ""),
         )
 
     def _address(self, line: Mapping[str, Any]) -> tuple[str, ...]:
         if "like" in line:
-            if (number := _whole(line, "like")) >= len(self._addresses):
+            if (number := whole_of(line, "like")) >= len(self._addresses):
                 raise ValueError(f"'like' names address {number}, which is not there")
             return self._addresses[number]
-        address = tuple(_text(line, name, "") for name in _ADDRESS)
+        address = tuple(text_of(line, name, "") for name in _ADDRESS)
         if len(self._addresses) < _BLOCKS:
             self._addresses.append(address)
         return address
@@ -233,7 +239,7 @@ class Read:
     def _reply(self, line: Any) -> Recorded:
         if not isinstance(line, dict):
             raise ValueError("'reply' and 'world' must be objects")
-        end, error, status = _text(line, "end", "eof"), line.get("error"), _whole(line, "status")
+        end, error, status = text_of(line, "end", "eof"), line.get("error"), whole_of(line, "status")
         if end not in get_args(End) or not (error is None or isinstance(error, str)):
             raise ValueError(f"'end' and 'error' cannot be {end!r} and {error!r}")
         body = self._shelf.get(line.get("body"))
@@ -241,9 +247,9 @@ class Read:
         return Recorded(
             status=status,
             headers=headers,
-            reason=_text(line, "reason", "OK" if status == 200 else ""),
+            reason=text_of(line, "reason", "OK" if status == 200 else ""),
             chunks=_chunks(body.data() if isinstance(body, Text) else body, line),
-            at_ms=[_number(at) for at in _list(line, "at_ms")],
+            at_ms=[number(at) for at in listed(line, "at_ms")],
             stream=line.get("stream") is True,
             end=cast(End, end),
             error=error,
@@ -263,7 +269,7 @@ class Read:
                     raise ValueError(f"'headers' change a field {at!r} that is not there")
                 fields[int(at)] = fields[int(at)][0], new
             return _with_length(tuple(fields), length)
-        pairs = [tuple(pair) if isinstance(pair, list) else () for pair in _list(line, "headers")]
+        pairs = [tuple(pair) if isinstance(pair, list) else () for pair in listed(line, "headers")]
         if not all(len(p) == 2 and isinstance(p[0], str) and (p[1] is None or isinstance(p[1], str)) for p in pairs):
             raise ValueError("'headers' must be pairs of strings")
         told = cast(_Fields, tuple(pairs))
@@ -283,7 +289,7 @@ def _chunks(body: bytes, line: Mapping[str, Any]) -> list[bytes]:
     if "sizes" not in line:
         return [body]
     chunks, at = [], 0
-    for size in _list(line, "sizes"):
+    for size in listed(line, "sizes"):
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ValueError("'sizes' must hold whole numbers")
         chunks.append(body[at : at + size])
@@ -310,32 +316,10 @@ def _fired(firing: Firing, here: Site) -> dict[str, Any]:
 def _firing(here: Site, line: Any) -> Firing:
     if not isinstance(line, dict):
         raise ValueError("'faults' must hold objects")
-    family = _text(line, "family")
+    family = text_of(line, "family")
     if family not in get_args(Family):
         raise ValueError(f"'family' cannot be {family!r}")
-    site, via = (Site.parse(_text(line, "site")), here) if "site" in line else (here, None)
-    return Firing(site, _text(line, "mode"), cast(Family, family), _text(line, "detail"), _whole(line, "fault"), via)
-
-
-def _list(line: Mapping[str, Any], name: str, usual: list[Any] | None = None) -> list[Any]:
-    if not isinstance(value := line.get(name, usual), list):
-        raise ValueError(f"{name!r} must be a list")
-    return value
-
-
-def _text(line: Mapping[str, Any], name: str, usual: str | None = None) -> str:
-    if not isinstance(value := line.get(name, usual), str):
-        raise ValueError(f"{name!r} must be a string")
-    return value
-
-
-def _whole(line: Mapping[str, Any], name: str, usual: int | None = None) -> int:
-    if not isinstance(value := line.get(name, usual), int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name!r} must be a whole number")
-    return value
-
-
-def _number(value: Any) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise ValueError("a time must be a number")
-    return float(value)
+    site, via = (Site.parse(text_of(line, "site")), here) if "site" in line else (here, None)
+    return Firing(
+        site, text_of(line, "mode"), cast(Family, family), text_of(line, "detail"), whole_of(line, "fault"), via
+    )

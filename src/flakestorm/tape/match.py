@@ -20,7 +20,7 @@ from flakestorm.tape.fingerprint import Asked, Request, Requests
 from flakestorm.tape.foreseen import Entry, Foreseen, Seen
 from flakestorm.tape.lanes import Lanes
 from flakestorm.tape.likeness import alike
-from flakestorm.tape.model import Exchange
+from flakestorm.tape.model import Exchange, repeats
 from flakestorm.tape.names import Names
 from flakestorm.tape.tokens import Span, Token, Tokens
 
@@ -174,7 +174,7 @@ class Matcher:
         return [entry for entry in self.entries if not entry.used and not entry.blamed]
 
     def _entry(self, exchange: Exchange) -> Entry:
-        return Entry.of(exchange, self._requests.read(Request.of(exchange)))
+        return Entry.of(exchange, self._requests.read(Request.of(exchange), repeats(exchange)))
 
     def _find(self, row: _Row | None, asked: Asked, lane: str) -> tuple[Entry, dict[str, str], dict[str, str]] | None:
         if row is None:

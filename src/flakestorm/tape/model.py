@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from flakestorm.core.call import Headers
+from flakestorm.core.call import Headers, Repeats
 from flakestorm.core.ledger import Firing
 from flakestorm.core.site import Kind, Site
-from flakestorm.tape.texts import Text
+from flakestorm.tape.copied import Text
 
-__all__ = ["FORMAT", "End", "Exchange", "Recorded", "kept"]
+__all__ = ["FORMAT", "End", "Exchange", "Recorded", "kept", "repeats"]
 
 FORMAT = "flakestorm-tape/1"
 """The public form of a tape (`flakestorm tapes show --format json`); the number of the file's own is `lines.FILE`."""
@@ -120,6 +120,16 @@ def kept(exchange: Exchange) -> Text | bytes:
     """The request body of an exchange as it is kept: most of a long one is in the one before."""
     value: Text | bytes = _body.__get__(exchange)
     return value
+
+
+def repeats(exchange: Exchange) -> Repeats | None:
+    """What the request body of an exchange is kept as: so many bytes of an earlier one, and more. None where that is
+    not known, or the earlier one would have to be made for it."""
+    held = kept(exchange)
+    if not isinstance(held, Text) or held.base is None:
+        return None
+    body, before = held.data(), held.base.made
+    return None if before is None else (body, before, held.repeats)
 
 
 _body: Any = vars(Exchange)["body"]

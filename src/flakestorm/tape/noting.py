@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress, count
+from operator import is_not
 
 from flakestorm.core.call import Headers, Reply, header
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.naming import SHORTEST
 from flakestorm.tape.redact import Redactor, is_secret_header
 
 __all__ = ["Heads", "broke", "differ", "ended", "heads", "keep_upload", "so_far", "unheard"]
@@ -38,13 +41,13 @@ class Heads:
         if len(fields) != len(before):
             return None
         now, new = list(cleaned), list[str]()
-        for at, (field, old) in enumerate(zip(fields, before, strict=True)):
-            if field is not old and field != old:
-                if field[0] != old[0] or is_secret_header(field[0]):
-                    return None
-                now[at] = field
-                new.append(field[1])
-        if not self._redactor.silent("\n".join(new).encode("utf-8", "surrogatepass")):
+        for at in compress(count(), map(is_not, fields, before)):  # most are the very objects
+            name, value = now[at] = fields[at]
+            if name != before[at][0] or is_secret_header(name):
+                return None
+            if len(value) >= SHORTEST:
+                new.append(value)
+        if new and not self._redactor.silent("\n".join(new).encode("utf-8", "surrogatepass")):
             return None
         return tuple(now)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from flakestorm.tape.growing import Hashes
 from flakestorm.tape.lines import FILE
-from flakestorm.tape.model import Exchange
+from flakestorm.tape.model import Exchange, repeats
 
 __all__ = ["Said", "digest"]
 
@@ -50,7 +50,8 @@ class Said:
         """
         reply = exchange.reply
         if not request:
-            request = exchange.body if self._form == 1 else self._hashes.of(exchange.lane, exchange.body)
+            body = exchange.body
+            request = body if self._form == 1 else self._hashes.of(exchange.lane, body, repeats(exchange))
         asked = f"{exchange.site.kind} {exchange.method} {exchange.url}".encode("utf-8", "replace")
         said = f"{reply.status} {reply.error or ''}".encode("utf-8", "replace")
         answer = reply.body

@@ -18,8 +18,9 @@ from flakestorm.core.conversation import Conversation
 from flakestorm.tape.cleaning import Cleaner, cleaned
 from flakestorm.tape.fingerprint import Request
 from flakestorm.tape.foreseen import Seen
-from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.model import Exchange, Recorded, repeats
 from flakestorm.tape.naming import is_secret_header
+from flakestorm.tape.noting import Heads
 from flakestorm.tape.redact import REDACTED, SECRET, Redactor, url
 
 __all__ = ["Telling"]
@@ -37,7 +38,9 @@ class Telling:
     def __init__(self, redactor: Redactor | None = None) -> None:
         self._redactor = redactor
         self._live = None if redactor is None else Cleaner(redactor)
-        self._taped = None if redactor is None else Cleaner(redactor)
+        self._taped: Cleaner | None = None
+        if redactor is not None:
+            self._taped, self._heads = Cleaner(redactor), (Heads(redactor), Heads(redactor))
 
     def told(self, call: Call) -> Request:
         """A call without its secrets."""
@@ -56,7 +59,16 @@ class Telling:
 
     def taped(self, exchange: Exchange) -> Exchange:
         """A recorded exchange without what only this process knows to be secret."""
-        return exchange if self._taped is None else self._taped.exchange(exchange)
+        redactor = self._redactor
+        if redactor is None or self._taped is None:
+            return exchange
+        known, (asked, said), headers = redactor.version, self._heads, exchange.reply.headers
+        plain = (
+            redactor.url(exchange.url) == exchange.url
+            and asked.headers(exchange.headers) == exchange.headers
+            and said.headers(headers) == headers
+        )
+        return self._taped.exchange(exchange, known=known if plain else -1, repeats=repeats(exchange))
 
     def text(self, text: str) -> str:
         """A text without its secrets, e.g. an output."""

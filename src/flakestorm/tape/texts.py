@@ -13,109 +13,54 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections import OrderedDict, deque
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from flakestorm.tape.delta import Part, common_prefix, common_suffix, parts_of, quoted
+from msgspec import Struct
 
-__all__ = ["SMALL", "Shelf", "Text", "Texts", "from_json", "to_json"]
+from flakestorm.tape.copied import Cache, Piece, Text
+from flakestorm.tape.delta import Cut, Part, common_prefix, common_suffix, parts_of, quoted
+
+__all__ = ["SMALL", "Ends", "Shelf", "Text", "Texts", "from_json", "to_json"]
 
 SMALL = 384
 """Shorter texts are written out wherever they occur."""
 
 _WINDOW, _WINDOW_BYTES = 1024, 32 << 20
 _DEPTH = 4096
-_CACHED_BYTES = 4 << 20  # of texts that stay made
 _HELD_BYTES = 32 << 20  # of texts that later ones may continue
 _CANDIDATES = 16
 _QUOTED, _QUOTED_BYTES = 8, 64 << 10  # of how many replies, and how much of them, a request may quote
+_CUT_BYTES = 16 << 10  # a reply of at most so many is compared with the one before piece by piece
 _LONGEST = 256 << 20
 
 
-class Text:
-    """A text that is made from an earlier one when somebody asks for it.
+class _Mark(Struct, gc=False):
+    """What the writing side has to know of a numbered text, so that later ones may refer to it. A run makes two of them
+    with each exchange and keeps them long, so the collector of garbage is spared them: they are in no cycle.
 
     Args:
-        base, parts: how; a base of None means that `data` is the text.
+        new, weight, depth: as a `Text` of it has them when it is read back.
+        text: as one to be kept in memory; None for a reply, which is kept as it came.
     """
 
-    __slots__ = ("_cache", "_data", "_parts", "base", "depth", "length", "new", "quotes", "weight")
-
-    def __init__(self, data: bytes | None, base: Text | None, parts: list[Piece], cache: _Cache) -> None:
-        self._data, self.base, self._parts, self._cache = data, base, parts, cache
-        if base is None:
-            self.length = self.new = self.weight = len(data or b"")
-            self.depth, self.quotes = 0, False
-        else:
-            new = copied = said = 0
-            for part in parts:
-                if isinstance(part, bytes):
-                    new += len(part)
-                elif len(part) == 2:
-                    copied += part[1] - part[0]
-                else:
-                    said += part[1] - part[0]
-            self.new, self.length, self.quotes = new, new + copied + said, said > 0 or base.quotes
-            self.depth, self.weight = base.depth + 1, base.weight + new + said
-
-    def data(self) -> bytes:
-        """The bytes."""
-        at: Text = self
-        made = self._data  # read once: another thread may forget it meanwhile
-        if made is not None:
-            return made
-        chain: list[Text] = []
-        while made is None and at.base is not None:
-            chain.append(at)
-            at = at.base
-            made = at._data
-        made = made or b""
-        for each in reversed(chain):
-            made = _joined(made, each._parts)
-        self._data = made
-        self._cache.keep(self)
-        return made
-
-    @property
-    def repeats(self) -> int:
-        """How many bytes of what it is made from it begins with."""
-        first = self._parts[0] if self._parts else b""
-        return first[1] if not isinstance(first, bytes) and len(first) == 2 and not first[0] else 0
-
-    def forget(self) -> None:
-        """Make it again when it is asked for the next time."""
-        if self.base is not None:
-            self._data = None
+    new: int
+    weight: int
+    depth: int
+    text: Text | None
 
 
-Piece = Part | tuple[int, int, Text]
-"""Part of a text: of the one it is made from, or (start, end, text) of another one, which quotes nothing itself."""
+_Kept = TypeVar("_Kept", Text, _Mark)
 
 
-class _Cache:
-    """The texts that were made last stay made: who reads a tape from its start to its end makes each from the last."""
-
-    def __init__(self) -> None:
-        self._kept: deque[Text] = deque()
-        self._bytes = 0
-
-    def keep(self, text: Text) -> None:
-        self._kept.append(text)
-        self._bytes += text.length
-        while self._bytes > _CACHED_BYTES and len(self._kept) > 2:
-            gone = self._kept.popleft()
-            self._bytes -= gone.length
-            gone.forget()
-
-
-class _Window:
+class _Window(Generic[_Kept]):
     """The numbered texts that may be referred to."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._in: OrderedDict[int, Text] = OrderedDict()
+        self._in: OrderedDict[int, _Kept] = OrderedDict()
         self._bytes = 0
 
-    def add(self, text: Text) -> int:
+    def add(self, text: _Kept) -> int:
         number = self.count
         self.count += 1
         self._in[number] = text
@@ -125,61 +70,92 @@ class _Window:
             self._bytes -= gone.new
         return number
 
-    def get(self, number: int) -> Text | None:
+    def get(self, number: int) -> _Kept | None:
         return self._in.get(number)
+
+
+class Ends(NamedTuple):
+    """What a text was found to have in common with an earlier one.
+
+    Args:
+        before: the earlier one.
+        prefix, suffix: how many bytes both begin and end with; together no longer than either.
+    """
+
+    before: bytes
+    prefix: int
+    suffix: int
 
 
 class _Last:
     """A text that the next one of its place may continue.
 
-    With its first `kept` bytes the next one will probably begin; `state` is their hash.
+    With its first `kept` bytes the next one will probably begin; `state` is their hash. A reply has been `cut`.
     """
 
-    __slots__ = ("data", "kept", "number", "state")
+    __slots__ = ("cut", "data", "kept", "number", "state")
 
-    def __init__(self, data: bytes, number: int, kept: int, state: Any) -> None:
-        self.data, self.number, self.kept, self.state = data, number, kept, state
+    def __init__(self, data: bytes, number: int, kept: int, state: Any, cut: Cut | None) -> None:
+        self.data, self.number, self.kept, self.state, self.cut = data, number, kept, state, cut
 
-    def goes_on_in(self, data: bytes) -> bool:
+    def goes_on_in(self, data: bytes, ends: Ends | None) -> bool:
         """Whether the other text begins so."""
-        return self.kept > 0 and data.startswith(memoryview(self.data)[: self.kept])
+        kept = self.kept
+        if ends is not None and ends.before is self.data and ends.prefix >= kept:
+            return kept > 0
+        return kept > 0 and data.startswith(memoryview(self.data)[:kept])
 
 
 class Texts:
     """The writing side."""
 
     def __init__(self) -> None:
-        self._window, self._cache = _Window(), _Cache()
+        self._window, self._cache = _Window[_Mark](), Cache()
         self._places: dict[str, list[_Last]] = {}
         self._held = 0
-        self._said: deque[tuple[int, Text, bytes]] = deque()
+        self._said: deque[tuple[int, _Mark, bytes]] = deque()
         self._said_bytes = 0
 
     def put(
-        self, place: str, data: bytes, *, grows: bool = False, reply: bool = False
+        self, place: str, data: bytes, *, grows: bool = False, reply: bool = False, ends: Ends | None = None
     ) -> tuple[Any, Text | None, bytes]:
-        """A text as the JSON value that a line holds, as one to be kept in memory, and its SHA-256.
+        """A text as the JSON value that a line holds; of one that grows, also as one to be kept in memory, where that
+        saves any, and its SHA-256.
 
         Args:
             place: texts of the same place are likely to be alike.
             grows: it probably continues one of the same place, so its hash is made from that one's.
             reply: later requests may quote it.
+            ends: what was found out when it was compared with an earlier one, of whatever place.
         """
         if len(data) < SMALL:
             return to_json(data), None, hashlib.sha256(data).digest() if grows else b""
         candidates = self._places.setdefault(place, [])
-        last = next((last for last in candidates if last.goes_on_in(data)), None)
+        last, cut, suffix = None, None, 0
+        if grows:
+            last = next((last for last in candidates if last.goes_on_in(data, ends)), None)
+        elif len(data) <= _CUT_BYTES:
+            cut = Cut(data)
         follows = last is not None
-        if last is None and candidates:
-            last = candidates[0]
-        value, text, suffix = self._stored(last, data, follows)
-        number = self._window.add(text)
+        before = last if last is not None else candidates[0] if candidates else None
+        base = None if before is None else self._window.get(before.number)
+        value: Any = None
+        mark = None
+        if before is not None and base is not None:
+            parts, suffix = _compared(before, data, follows, cut, ends)
+            if base.depth < _DEPTH:
+                value, mark = self._referring(before, base, data, parts, follows, grows)
+        if mark is None:
+            value = to_json(data)
+            text = Text(data, None, [], self._cache) if grows else None
+            mark = _Mark(len(data), len(data), 0, text)
+        number = self._window.add(mark)
         if reply:
-            self._quotable(number, text, data)
+            self._quotable(number, mark, data)
         kept, state, digest = 0, None, b""
         if grows:
             kept, done, view = len(data) - suffix, 0, memoryview(data)
-            if follows and last is not None:
+            if last is not None:
                 done, state = last.kept, last.state.copy()
             else:
                 state = hashlib.sha256()
@@ -187,61 +163,67 @@ class Texts:
             whole = state.copy()
             whole.update(view[kept:])
             digest = whole.digest()
-        self._follow(place, candidates, last if follows else None, _Last(data, number, kept, state))
-        return value, text if text.base is not None else None, digest
+        self._follow(place, candidates, last if grows else before, _Last(data, number, kept, state, cut))
+        return value, None if mark.depth == 0 else mark.text, digest
 
-    def _stored(self, last: _Last | None, data: bytes, follows: bool) -> tuple[Any, Text, int]:
-        base = None if last is None else self._window.get(last.number)
-        if last is None or base is None:
-            return to_json(data), Text(data, None, [], self._cache), 0
-        if data == last.data and base.depth < _DEPTH:
-            whole: list[Piece] = [(0, len(data))]
-            return {"of": last.number, "parts": [[0, len(data)]]}, Text(None, base, whole, self._cache), 0
-        prefix = common_prefix(last.data, data, last.kept if follows else 0)
-        suffix = common_suffix(last.data, data, min(len(last.data), len(data)) - prefix)
-        if base.depth >= _DEPTH:
-            return to_json(data), Text(data, None, [], self._cache), suffix
-        parts: list[Piece] = [*parts_of(last.data, data, prefix, suffix)]
-        if follows and self._said:
-            parts = self._quoting(parts)
-        text = Text(None, base, parts, self._cache)
-        if text.new + 16 * len(parts) > len(data) * 3 // 4 or text.weight > 4 * len(data) + 65536:
-            return to_json(data), Text(data, None, [], self._cache), suffix
-        return {"of": last.number, "parts": [self._part(part) for part in parts]}, text, suffix
-
-    def _quoting(self, parts: list[Piece]) -> list[Piece]:
-        """The same parts, with what was replied before as bytes of that reply."""
-        said = [(text, data) for number, text, data in self._said if self._window.get(number) is text]
-        out: list[Piece] = []
-        left = _QUOTED_BYTES
+    def _referring(
+        self, last: _Last, base: _Mark, data: bytes, parts: list[Part], follows: bool, grows: bool
+    ) -> tuple[Any, _Mark | None]:
+        """The JSON value of a text that is told by an earlier one; no mark where that saves too little."""
+        told: list[Any] = []
+        pieces: list[Piece] = []
+        new = said = 0
         for part in parts:
-            if not isinstance(part, bytes):
-                out.append(part)
-                continue
-            done = 0
-            for start, end, which, begin in quoted(part, [data for _, data in said]):
-                if (left := left - (end - start)) < 0:
-                    break
-                out += (part[done:start], (begin, begin + end - start, said[which][0]))
-                done = end
-            if done < len(part):
-                out.append(part[done:])
-        return [part for part in out if part]
+            if isinstance(part, bytes):
+                if follows and self._said:
+                    quotes = self._quoting(part, _QUOTED_BYTES - said, told, pieces)
+                    said += quotes
+                    new += len(part) - quotes
+                else:
+                    new += len(part)
+                    told.append(to_json(part))
+                    pieces.append(part)
+            else:
+                told.append(part)
+                pieces.append(part)
+        weight = base.weight + new + said
+        if new + 16 * len(told) > len(data) * 3 // 4 or weight > 4 * len(data) + 65536:
+            return None, None
+        depth, text = base.depth + 1, None
+        if grows:
+            length = len(data)
+            text = Text.told(base.text, pieces, self._cache, new=new, weight=weight, depth=depth, length=length)
+        return {"of": last.number, "parts": told}, _Mark(new, weight, depth, text)
 
-    def _quotable(self, number: int, text: Text, data: bytes) -> None:
+    def _quoting(self, part: bytes, most: int, told: list[Any], pieces: list[Piece]) -> int:
+        """Tell what is new, with what was replied before as bytes of that reply; gives how many bytes are, at most
+        `most`."""
+        said, done, quotes = self._said, 0, 0
+        for start, end, which, begin in quoted(part, [data for _, _, data in said]):
+            if quotes + end - start > most:
+                break
+            number, mark, data = said[which]
+            if self._window.get(number) is not mark:
+                continue
+            if done < start:
+                told.append(to_json(part[done:start]))
+                pieces.append(part[done:start])
+            told.append((begin, begin + end - start, number))
+            pieces.append((begin, begin + end - start, data))
+            quotes += end - start
+            done = end
+        if done < len(part):
+            told.append(to_json(part[done:]))
+            pieces.append(part[done:])
+        return quotes
+
+    def _quotable(self, number: int, mark: _Mark, data: bytes) -> None:
         if len(data) > _QUOTED_BYTES:
             return
-        self._said.appendleft((number, text, data))
+        self._said.appendleft((number, mark, data))
         self._said_bytes += len(data)
         while len(self._said) > _QUOTED or self._said_bytes > _QUOTED_BYTES:
             self._said_bytes -= len(self._said.pop()[2])
-
-    def _part(self, part: Piece) -> Any:
-        if isinstance(part, bytes):
-            return to_json(part)
-        if len(part) == 2:
-            return part
-        return part[0], part[1], next(number for number, text, _ in self._said if text is part[2])
 
     def _follow(self, place: str, candidates: list[_Last], gone: _Last | None, last: _Last) -> None:
         if gone is not None:
@@ -256,11 +238,25 @@ class Texts:
             self._held = len(last.data)
 
 
+def _compared(last: _Last, data: bytes, follows: bool, cut: Cut | None, ends: Ends | None) -> tuple[list[Part], int]:
+    """A text as parts of an earlier one, and how many bytes both end with, if that was found out."""
+    if len(data) == len(last.data) and data == last.data:
+        return [(0, len(data))], 0
+    if cut is not None and last.cut is not None and (parts := last.cut.parts_of(cut)) is not None:
+        return parts, 0
+    if ends is None or ends.before is not last.data:
+        prefix = common_prefix(last.data, data, last.kept if follows else 0)
+        suffix = common_suffix(last.data, data, min(len(last.data), len(data)) - prefix)
+    else:
+        _, prefix, suffix = ends
+    return parts_of(last.data, data, prefix, suffix), suffix
+
+
 class Shelf:
     """The reading side: gives the texts of one file, asked in the order they stand in it."""
 
     def __init__(self) -> None:
-        self._window, self._cache = _Window(), _Cache()
+        self._window, self._cache = _Window[Text](), Cache()
 
     def get(self, value: Any) -> Text | bytes:
         """The text that this JSON value stands for.
@@ -311,16 +307,6 @@ class Shelf:
         if quoted > _QUOTED_BYTES or text.length > _LONGEST:
             raise ValueError(f"a body of {text.length} bytes, {quoted} of them quoted, is more than a tape may hold")
         return text
-
-
-def _joined(base: bytes, parts: list[Piece]) -> bytes:
-    pieces: list[bytes] = []
-    for part in parts:
-        if isinstance(part, bytes):
-            pieces.append(part)
-        else:
-            pieces.append((base if len(part) == 2 else part[2].data())[part[0] : part[1]])
-    return b"".join(pieces)
 
 
 def to_json(data: bytes) -> str | dict[str, str]:

@@ -280,16 +280,16 @@ class Recorder:
             exchange.world = world if differ(world, exchange.reply) else None
         if at.call.upload is not None:
             keep_upload(exchange, at.call.upload)
-        clean = self._cleaner.exchange(exchange, known=at.known)
+        clean = self._cleaner.exchange(exchange, known=at.known, repeats=at.call.repeats)
         self._late = self._late or (self.redactor.version != self._known and self._written > 0)
         self._known = self.redactor.version
         self._written += 1
         text, request = None, b""
         if self._file is not None:
-            line, text, request = self._lines.line(clean)
+            line, text, request = self._lines.line(clean, self._cleaner.ends)
             self._file.append(line)
         elif self._keep:
-            text, request = self._lines.kept(clean)
+            text, request = self._lines.kept(clean, self._cleaner.ends)
         self._unsaid.append((clean, request))
         if not self._keep or len(self._unsaid) >= _MANY:
             self._say()

@@ -15,19 +15,21 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from flakestorm.core.call import Call
+from flakestorm.core.call import Call, header
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Kind, Sites
 from flakestorm.wire.base import Wire
 from flakestorm.wire.growing import LONG, Sketches
 from flakestorm.wire.mcp.protocol import identify
 from flakestorm.wire.protocols import candidates
+from flakestorm.wire.shape import Sketch
 
 __all__ = ["UNNAMED", "classify", "host_name", "is_loopback", "url_matches"]
 
 UNNAMED = "unknown"
 """The name of what has none: a model request without a model, a URL without a host."""
 
+_PLACES = 64  # addresses of which the last sketch is kept
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -42,6 +44,8 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
     """
     named = tuple((name, url_matches(glob)) for name, glob in tools)
     lock, sketches = threading.Lock(), Sketches()
+    # Of an address: its last sketch, who asked in which way, and what that was known as; wires look at nothing else.
+    models: dict[str, tuple[bytes, tuple[str, str | None], tuple[Kind, str, str]]] = {}
 
     def stage(call: Call) -> Call:
         asked, repeats, kind = call, None, call.kind
@@ -49,11 +53,20 @@ def classify(*, tools: Sequence[tuple[str, str]], sites: Sites) -> Interceptor:
             name, wire = call.name or UNNAMED, call.wire
         else:
             wires = candidates(call)
+            told = None
             if wires and len(call.body) >= LONG:
                 with lock:
                     sketch, repeats = sketches.of(call.lane, call.url, call.body)
-                asked = Call(call.method, call.url, call.headers, sketch)
-            kind, name, wire = _identify(call, asked, wires, named)
+                told, asks = models.get(call.url), (call.method, header(call.headers, "authorization"))
+                if told is not None and (told[0] is not sketch or told[1] != asks):
+                    told = None
+                if told is None:
+                    asked = Call(call.method, call.url, call.headers, sketch)
+            kind, name, wire = _identify(call, asked, wires, named) if told is None else told[2]
+            if kind == "llm" and told is None and type(asked.body) is Sketch:
+                if len(models) >= _PLACES:
+                    models.clear()
+                models[call.url] = asked.body, asks, (kind, name, wire)
         with lock:
             site = sites.next(kind, name)
         return Call(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from flakestorm.core.call import Repeats
 from flakestorm.wire.shape import Sketch, outlined
 
 __all__ = ["LONG", "Growing", "Sketches"]
@@ -56,11 +57,18 @@ class Growing:
             return None
         return cls(name, body, begin, begin + len(raw[1:-1].rstrip()))
 
-    def added_in(self, body: bytes) -> bytes | None:
-        """The list of what is added in a body that is this one but for that, as most are; None if it is not."""
+    def added_in(self, body: bytes, repeats: Repeats | None = None) -> bytes | None:
+        """The list of what is added in a body that is this one but for that, as most are; None if it is not.
+
+        Args:
+            repeats: what the body is known to have in common with an earlier one.
+        """
         end, tail = self.end, self.tail
         upto = len(body) - len(tail)
-        if upto < end or not body.endswith(tail) or not body.startswith(memoryview(self.body)[:end]):
+        if upto < end or not body.endswith(tail):
+            return None
+        known = repeats is not None and repeats[0] is body and repeats[1] is self.body and repeats[2] >= end
+        if not known and not body.startswith(memoryview(self.body)[:end]):
             return None
         if body[end : end + 1] != b",":
             return None if body[end:upto].strip() else b"[]"
@@ -117,7 +125,7 @@ class Sketches:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[bytes, Growing | None, Sketch | None]] = {}
 
-    def of(self, lane: str, url: str, body: bytes) -> tuple[bytes, tuple[bytes, bytes, int] | None]:
+    def of(self, lane: str, url: str, body: bytes) -> tuple[bytes, Repeats | None]:
         """The body, or a `Sketch` of it; and, if that is known, what it repeats of another, as in `Call.repeats`."""
         if len(body) < LONG:
             return body, None

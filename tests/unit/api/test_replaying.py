@@ -1,3 +1,4 @@
+import gc
 from pathlib import Path
 
 import httpx
@@ -156,3 +157,15 @@ def test_what_the_world_knows_can_be_had_instead_of_what_the_agent_saw(tmp_path)
     assert [str(entry.site) for entry in load_tape(error.runs[0].tape, pick=of_the_world).matcher.entries] == [
         "tool/search#2"
     ]
+
+
+def test_garbage_is_collected_as_before_once_a_tape_was_read(tape, monkeypatch) -> None:
+    for enable in (gc.disable, gc.enable):
+        enable()
+        load_tape(tape)
+        assert gc.isenabled() is (enable is gc.enable)
+        assert gc.get_freeze_count() == 0
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 7)  # somebody keeps objects frozen
+    monkeypatch.setattr(gc, "unfreeze", lambda: pytest.fail("those of others thaw"))
+    load_tape(tape)
+    assert gc.isenabled()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flakestorm.core.site import Site
 from flakestorm.tape.cleaning import Cleaner
+from flakestorm.tape.delta import common_prefix
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.tape.redact import Redactor
 
@@ -99,3 +100,30 @@ def test_every_other_place(place: str) -> None:
     clean, stands = cleaned(exchange)
     assert SECRET not in repr(clean)
     assert stands in repr(clean)
+
+
+@given(st.lists(texts, min_size=1, max_size=8), st.integers(0, 700))
+def test_what_is_known_to_be_repeated_hides_no_secret(turns: list[str], less: int) -> None:
+    """The bodies are given as the recorder has them, with what `classify` found out about each."""
+    redactor = Redactor("0", known=())
+    cleaner, messages, before = Cleaner(redactor), [], b""
+    for turn in ["x" * 600, *turns]:
+        messages.append({"role": "user", "content": turn})
+        body = json.dumps({"messages": messages, "model": "gpt"}, ensure_ascii=False).encode()
+        same = max(0, common_prefix(before, body) - less)
+        clean = cleaner.exchange(of(body), known=redactor.version, repeats=(body, before, same))
+        assert clean.body == Redactor("0", known=()).body(body)
+        if (ends := cleaner.ends) is not None:
+            assert ends.before is before
+            assert (body[: ends.prefix], body[len(body) - ends.suffix :]) == (
+                before[: ends.prefix],
+                before[len(before) - ends.suffix :],
+            )
+        before = body
+
+
+def test_what_is_said_of_another_body_is_not_taken_for_this_one() -> None:
+    cleaner, head = Cleaner(Redactor("0", known=())), "y" * 600
+    first, second = (json.dumps({"messages": [head, said]}).encode() for said in ("a flight", f"use {SECRET}"))
+    cleaner.exchange(of(first))
+    assert SECRET.encode() not in cleaner.exchange(of(second), repeats=(bytes([*second]), first, len(first))).body

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.tape.delta import Part, common_prefix, common_suffix, parts_of, quoted, replaced
+from flakestorm.tape.delta import Cut, Part, common_prefix, common_suffix, parts_of, quoted, replaced
 
 words = [b"a", b"bc", b',"role":"user"', "é".encode(), b"\xff", b"x" * 700, b"},{"]
 pieces = st.lists(st.sampled_from(words), max_size=12)
@@ -76,3 +76,43 @@ def test_spans_are_replaced() -> None:
     assert replaced(b"abcdef", [(1, 2, b"--"), (4, 6, b"")]) == b"a--cd"
     text = b"abc"
     assert replaced(text, []) is text
+
+
+frames = st.sampled_from(
+    ["{%s}", '{"id": %s, "role": "assistant", "usage": {"n": %s}, "end": null}', '["é", %s, "x%s"]']
+)
+values = st.sampled_from(["7", "12", '"msg_01ab"', '"msg_01cd"', '"é"', '"ö"', '"' + "word, " * 60 + '"', "[]", '""'])
+
+
+@given(frames, st.lists(values, min_size=4, max_size=4))
+def test_documents_of_one_form_are_told_piece_by_piece(frame: str, some: list[str]) -> None:
+    count = frame.count("%s")
+    old, new = ((frame % tuple(part[:count])).encode() for part in (some, some[2:]))
+    parts = Cut(old).parts_of(Cut(new))
+    if parts is not None:
+        assert apply(old, parts) == new
+        assert all(a[1] <= b[0] for a, b in pairwise(part for part in parts if isinstance(part, tuple)))
+        assert all(part.decode() for part in parts if isinstance(part, bytes))
+
+
+@given(pieces.map(b"".join), pieces.map(b"".join))
+def test_so_is_whatever_has_as_many_quotes(old: bytes, new: bytes) -> None:
+    parts = Cut(old).parts_of(Cut(new))
+    assert parts is None or apply(old, parts) == new
+
+
+def test_of_a_reply_only_its_values_are_told() -> None:
+    frame = (
+        '{"id": "msg_01%s", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "%s"}], '
+        '"stop_reason": "end_turn", "usage": {"input_tokens": %d, "output_tokens": 25, "service_tier": "standard"}}'
+    )
+    old, new = ((frame % said).encode() for said in (("af83", "It is nine.", 30), ("cd07", "It costs 120 euros.", 90)))
+    parts = Cut(old).parts_of(Cut(new))
+    assert parts is not None
+    assert apply(old, parts) == new
+    assert [part for part in parts if isinstance(part, bytes)] == [b"cd07", b"It costs 120 euros.", b"90"]
+
+
+def test_a_document_of_another_form_is_not_told_so() -> None:
+    assert Cut(b'{"a": "b"}').parts_of(Cut(b'{"a": "b", "c": "d"}')) is None
+    assert Cut(b'"a",' * 20).parts_of(Cut(b'"b",' * 20)) is None

@@ -124,3 +124,18 @@ def test_what_is_read_on_is_what_is_read_anew(todo: list[tuple[int, int, bytes, 
     for body in asked:
         grown, fresh = fingerprints(request(body), requests), prints(body)
         assert grown == fresh
+
+
+def test_a_head_is_read_again_where_it_says_something_else() -> None:
+    requests = Requests(Tokens(SPANS))
+    one = request(chat("hello"))
+    heads = [
+        one,
+        one._replace(headers=(*one.headers, ("anthropic-beta", "a"))),
+        one._replace(url=f"{one.url}?a=1"),
+        one,
+    ]
+    heads += [one._replace(headers=(*one.headers, ("x-request-id", str(number)))) for number in range(2)]
+    for each in heads:
+        known, anew = requests.read(each), Requests(Tokens(SPANS)).read(each)
+        assert (known.canonical, known.renamed, known.hard) == (anew.canonical, anew.renamed, anew.hard)

@@ -5,6 +5,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flakestorm.tape.delta import common_prefix
 from flakestorm.tape.growing import Hashes
 from flakestorm.wire.growing import LONG
 
@@ -24,3 +25,14 @@ def test_places_are_not_kept_for_ever() -> None:
     for number in range(200):
         assert hashes.of(str(number), body) == hashlib.sha256(body).digest()
     assert len(hashes._last) <= 16
+
+
+@given(st.lists(st.sampled_from([b"a", b"b" * 3000, b"c" * 5000, b"]}"]), max_size=8), st.integers(0, 6000))
+def test_what_is_known_to_be_repeated_changes_no_hash(texts: list[bytes], less: int) -> None:
+    hashes, before = Hashes(), b""
+    for count in range(len(texts)):
+        body = b"".join(texts[:count]) + b"]}"
+        same = max(0, common_prefix(before, body) - less)
+        assert hashes.of("p", body, (body, before, same)) == hashlib.sha256(body).digest()
+        assert hashes.of("p", body + b"!", (body, before, len(body))) == hashlib.sha256(body + b"!").digest()  # another
+        before = body

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.tape import texts
-from flakestorm.tape.texts import SMALL, Shelf, Text, Texts
+from flakestorm.tape import copied, texts
+from flakestorm.tape.copied import Text
+from flakestorm.tape.delta import common_prefix, common_suffix
+from flakestorm.tape.texts import SMALL, Ends, Shelf, Texts
 
 LONG = b"0123456789abcdef" * 64
 
@@ -152,7 +154,7 @@ def test_a_text_out_of_the_window_is_written_out_again(monkeypatch: pytest.Monke
 
 
 def test_only_the_last_ones_stay_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "_CACHED_BYTES", 4 * len(LONG))
+    monkeypatch.setattr(copied, "_CACHED_BYTES", 4 * len(LONG))
     run = [LONG + b"%d" % n for n in range(50)]
     shelf = Shelf()
     made = [shelf.get(value) for value in stored(*run)]
@@ -193,3 +195,39 @@ def test_a_chain_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         shelf.get({"of": n, "parts": [[0, len(LONG)]]})
     with pytest.raises(ValueError, match="not there"):
         shelf.get({"of": 5, "parts": [[0, len(LONG)]]})
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_what_was_compared_already_makes_no_difference(escaped: bool) -> None:
+    run = conversation(30, escaped=escaped)
+    kept, before, values = Texts(), b"", list[object]()
+    for place, body in run:
+        if place == "asked":
+            prefix = common_prefix(before, body)
+            ends = Ends(before, prefix, common_suffix(before, body, min(len(before), len(body)) - prefix))
+            value, _, said = kept.put(place, body, grows=True, ends=ends)
+            assert said == hashlib.sha256(body).digest()
+            before = body
+        else:
+            value = kept.put(place, body, reply=True)[0]
+        values.append(json.loads(json.dumps(value)))
+    assert values == put(Texts(), run)
+
+
+def test_a_request_quotes_no_more_than_a_reader_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_QUOTED_BYTES", 1500)
+    said = [b'{"said": "%b"}' % (letter * 900) for letter in (b"a", b"b")]
+    asked = [
+        b'["%b", "%b", {"more": "%b"}]' % (one, b"m" * 600, two) for one, two in ((b"", b""), (b"a" * 900, b"b" * 900))
+    ]
+    run = [("asked", asked[0]), ("said", said[0]), ("said", said[1]), ("asked", asked[1])]
+    values = put(Texts(), run)
+    assert read(values) == [body for _, body in run]
+
+
+def test_what_is_kept_of_a_request_gives_it_back() -> None:
+    kept, run = Texts(), conversation(30)
+    held = [(kept.put(place, body, grows=place == "asked", reply=place == "said")[1], body) for place, body in run]
+    made = [(text, body) for text, body in held if text is not None]
+    assert len(made) > 25
+    assert all(text.data() == body for text, body in reversed(made))

@@ -180,3 +180,34 @@ def test_a_call_to_an_mcp_server_has_the_name_of_its_tool() -> None:
         "mcp",
     )
     assert identity(crossing(Call("POST", "https://mcp.test/messages?session_id=1", (), body))) == ("mcp", "search", "")
+
+
+def test_a_long_conversation_is_known_by_what_it_was_known_as_and_a_change_is_seen() -> None:
+    seen: list[Call] = []
+    stage = classify(tools=(), sites=Sites())
+
+    def ask(model: str, turns: int, url: str = OPENAI, method: str = "POST") -> tuple[str, str, str]:
+        messages = [{"role": "user", "content": f"{turn}: {'a flight to Oslo ' * 40}"} for turn in range(turns)]
+        call = stage(Call(method, url, body=orjson.dumps({"model": model, "messages": messages})))
+        assert isinstance(call, Call)
+        seen.append(call)
+        return identity(call)
+
+    assert [ask("gpt-4o", turns) for turns in range(8, 14)] == [("llm", "gpt-4o", "openai_chat")] * 6
+    assert seen[-1].repeats is not None
+    assert ask("gpt-4.1", 14) == ("llm", "gpt-4.1", "openai_chat")
+    assert ask("gpt-4o", 15) == ("llm", "gpt-4o", "openai_chat")
+    assert ask("gpt-4o", 16, "https://api.anthropic.com/v1/messages") == ("llm", "gpt-4o", "anthropic")
+    assert ask("gpt-4o", 17, method="PUT") == ("http", "api.openai.com", "")
+    assert [call.site.occurrence for call in seen if call.site and call.name == "gpt-4o"] == list(range(1, 9))
+
+
+def test_a_long_conversation_that_only_its_signature_tells_is_nothing_without_it() -> None:
+    stage, found = classify(tools=(), sites=Sites()), []
+    signed = (("Authorization", "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/bedrock/aws4_request, Signature=1"),)
+    for turns, headers in ((10, signed), (11, signed), (12, signed), (13, signed), (14, ()), (15, signed)):
+        body = orjson.dumps({"messages": [f"{turn}: {'a flight to Oslo ' * 40}" for turn in range(turns)]})
+        call = stage(Call("POST", "https://proxy.test/model/amazon.nova/invoke", headers, body))
+        assert isinstance(call, Call)
+        found.append(call.kind)
+    assert found == ["llm", "llm", "llm", "llm", "http", "llm"]

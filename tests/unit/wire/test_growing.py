@@ -145,3 +145,16 @@ def test_places_are_not_kept_for_ever() -> None:
     for lane in range(200):
         sketches.of(str(lane), "u", body)
     assert len(sketches._last) <= 16
+
+
+def test_what_was_compared_already_is_not_compared_again_and_nothing_else_is_taken_for_it() -> None:
+    bodies = [json.dumps({"messages": ITEMS[:count], "model": "m"}).encode() for count in (25, 26)]
+    growing, later = of(bodies[0]), bodies[1]
+    assert growing is not None
+    added = growing.added_in(later)
+    assert added is not None
+    assert growing.added_in(later, (later, growing.body, growing.end)) == added
+    other = later.replace(b"question 3", b"question x")
+    for told in ((later, growing.body, growing.end), (other, bytes([*growing.body]), growing.end)):
+        assert growing.added_in(other, told) is None
+    assert growing.added_in(other, (other, growing.body, 40)) is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http.client import responses
+from itertools import compress, count
+from operator import ne
 
 from flakestorm.core.call import Headers
 from flakestorm.tape.redact import is_secret_header
@@ -69,11 +71,11 @@ class Fields:
             return known
         if len(raw) == len(last):  # most often one field says another length than before
             now = list(texts)
-            for place, (field, before) in enumerate(zip(raw, last, strict=True)):
-                if field != before:
-                    if field[:-1] != before[:-1]:
-                        break
-                    now[place] = texts[place][0], field[-1].decode("latin-1")
+            for place in compress(count(), map(ne, raw, last)):
+                field = raw[place]
+                if field[:-1] != last[place][:-1]:
+                    break
+                now[place] = texts[place][0], field[-1].decode("latin-1")
             else:
                 known = self._known = raw.copy(), tuple(now), at
                 return known
