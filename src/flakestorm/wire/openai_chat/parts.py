@@ -18,7 +18,7 @@ def content_text(content: object) -> str:
 
 
 def usages_of(doc: Doc) -> list[Doc]:
-    """Where a document states its usage. Groq's streams do so under a name of Groq's, and not always at OpenAI's place."""
+    """Where a document states its usage: at OpenAI's place, and where Groq's streams do, some of them there alone."""
     return [usage for usage in (obj(doc.get("usage")), obj(obj(doc.get("x_groq")).get("usage"))) if usage]
 
 

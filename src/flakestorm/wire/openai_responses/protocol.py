@@ -3,6 +3,9 @@
 Text is what the `output_text` parts of the messages say; reasoning and refusals are left out. Tools the agent runs are
 `function_call` and `custom_tool_call`; those that OpenAI runs itself (web search, code interpreter, MCP ...) are left
 out. The word for how it ended is the response's `status`.
+
+Compaction (`/responses/compact`) asks a model too, and its answer is read the same way. It is state for later requests
+and nothing that is said, so no edit changes it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
 
+_PATHS = ("/responses", "/responses/compact")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _TEXTS = ("input_text", "output_text", "text")
 
@@ -36,7 +40,7 @@ class OpenAIResponses(OpenAI):
 
         A stored prompt may name the model in the request's place; the answer is then empty.
         """
-        if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith("/responses"):
+        if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith(_PATHS):
             return None
         body = outline(call.body) or {}
         model, stored = string(body.get("model")), isinstance(body.get("prompt"), dict)
