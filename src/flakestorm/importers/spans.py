@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
-from flakestorm.importers.messages import Doc, as_text, conversation, parsed, unflattened
+from flakestorm.importers.messages import Doc, as_text, conversation, counted, declared, parsed, tool_said, unflattened
 from flakestorm.wire import gen_ai
 from flakestorm.wire.shape import dump
 
@@ -160,9 +160,15 @@ def _kind(span: Span) -> Literal["", "llm", "tool"]:
         return "llm" if said == "llm" else ""
     if of.get("llm.request.type") in ("chat", "completion") or ".do" in str(of.get("ai.operationId") or ""):
         return "llm"
-    if gen_ai.TOOL in of and gen_ai.MODEL not in of:
+    if (gen_ai.TOOL in of and gen_ai.MODEL not in of) or _answers_a_call(span):
         return "tool"
     return "llm" if gen_ai.MODEL in of and (_asked(span) or _said(span)) else ""
+
+
+def _answers_a_call(span: Span) -> bool:
+    """Whether what came of it is LangChain's message of the tool that it is named after."""
+    said = parsed(span.output)
+    return isinstance(said, dict) and bool(said.get("tool_call_id")) and said.get("name") == span.name != ""
 
 
 def _told_by_parent(span: Span, spans: Sequence[Span], kinds: Mapping[str, str]) -> bool:
@@ -312,7 +318,9 @@ def _llm(span: Span, asked: list[Doc], said: list[Doc]) -> Crossing:
 def _usage(span: Span) -> Doc | None:
     given, made = (
         _count(span.first(names)) if span.first(names) is not None else _count(apart)
-        for names, apart in zip((_USED_IN, _USED_OUT), span.usage, strict=True)
+        for names, apart in zip(
+            (_USED_IN, _USED_OUT), span.usage if any(span.usage) else counted(span.output), strict=True
+        )
     )
     if given is None and made is None:
         return None
@@ -332,7 +340,7 @@ def _tools(span: Span) -> list[Doc]:
     nested = [tool.get("json_schema") for tool in listed if isinstance(tool, dict)]
     asked = parsed(of.get("model_request_parameters"))  # pydantic-ai's
     own = asked.get("function_tools") if isinstance(asked, dict) else None
-    given = parsed(of.get(gen_ai.TOOLS)) or nested or parsed(of.get("ai.prompt.tools")) or own
+    given = parsed(of.get(gen_ai.TOOLS)) or nested or parsed(of.get("ai.prompt.tools")) or own or declared(span.input)
     found = []
     for tool in given if isinstance(given, list) else ():
         tool = parsed(tool)
@@ -355,7 +363,7 @@ def _tool(span: Span) -> Crossing:
         return call, Reply(500, _JSON, dump({"error": span.error}))
     if said is None:
         return call, CallFailed("reset", _NO_REPLY)
-    value = parsed(said)
+    value = tool_said(parsed(said))
     if isinstance(value, str):
         return call, Reply(200, (("content-type", "text/plain; charset=utf-8"),), value.encode("utf-8", "replace"))
     return call, Reply(200, _JSON, dump(value))
