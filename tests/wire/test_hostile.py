@@ -40,8 +40,11 @@ KEYS = {
         "output_tokens_details reasoning_tokens instructions tools role"
     ),
     "embeddings": "input model usage prompt_tokens error message data embedding object",
-    "bedrock_invoke": "message content",
-    "completions": "prompt messages message model stream error id",
+    "bedrock_invoke": "message content anthropic_version messages role type text input name bytes usage",
+    "completions": (
+        "prompt messages message model stream error id role content text type delta tool_calls function name arguments "
+        "parameters index choices finish_reason usage meta tokens input_tokens event_type response chat_history tools"
+    ),
 }
 """The words of each protocol. (The other two have tests of their own.)"""
 TYPES = [

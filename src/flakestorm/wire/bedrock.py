@@ -1,9 +1,9 @@
 """Amazon Bedrock: Converse, and everything that is invoked in a model's own protocol.
 
 Converse is understood whole. Its stream is a binary event stream (`eventstream`): it is read, but it passes through as
-it is, so faults that change an answer do not fire there. `invoke` carries the protocol of whichever model is behind it;
-such a call has its model's name and passes through unread. On all of them errors can be played, and streams can be
-slowed and cut.
+it is, so faults that change an answer do not fire there. `invoke` carries the protocol of whichever model is behind it:
+Anthropic's is understood as elsewhere, and its events, each in a binary message, are read; any other such call has its
+model's name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
 
 The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
 runs itself (`server_tool_use`).
@@ -12,20 +12,25 @@ runs itself (`server_tool_use`).
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply, header
-from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage, Wire
 from flakestorm.wire.calls import recalled
 from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import edited
 from flakestorm.wire.eventstream import eventstream_framing, messages
 from flakestorm.wire.frames import Framer
+from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.provider_errors import aws_error, aws_error_message
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.snapshots import Part, SnapshotRewriter, limit_usage, rewrite_whole
+from flakestorm.wire.sse import encode
 
 __all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
 
@@ -116,7 +121,7 @@ class Bedrock(_Amazon):
 
 
 class BedrockInvoke(_Amazon):
-    """The `bedrock_invoke` wire: a named call whose bodies are the model's own affair."""
+    """The `bedrock_invoke` wire: a named call whose bodies are in the model's own protocol."""
 
     name = "bedrock_invoke"
 
@@ -136,17 +141,44 @@ class BedrockInvoke(_Amazon):
         return self.model_of(call) is not None
 
     def asked(self, body: bytes) -> Asked:
-        """Nothing: the body is not read."""
-        return Asked()
+        """Read a request to one of Anthropic's models; of others nothing."""
+        return _messages().asked(body) if "anthropic_version" in (parse(body) or {}) else Asked()
 
     def said(self, body: bytes, *, stream: bool) -> Said:
-        """Nothing but an error: the body is not read."""
-        doc = parse(body) or {}
+        """Read what one of Anthropic's models said; of others nothing but an error."""
+        doc = parse(body)
+        if doc is None:
+            return _said_in_chunks(body)
+        if doc.get("type") == "message":
+            return _messages().said(body, stream=False)
         return Said(error=_error(doc) if doc.keys() == {"message"} else None)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """The reply as it is."""
-        return reply
+        """A whole reply of one of Anthropic's models with its meaning changed; any other is left as it is."""
+        return _messages().edit(reply, edit)
+
+
+def _messages() -> Wire:
+    """Anthropic's protocol."""
+    return cast(Wire, wire_of("anthropic"))
+
+
+def _said_in_chunks(body: bytes) -> Said:
+    """What a binary stream says whose messages hold the events of Anthropic's, if that is what they hold."""
+    events: list[bytes] = []
+    error: str | None = None
+    for kind, payload in messages(body):
+        doc = parse(payload) or {}
+        if kind == "chunk":
+            with suppress(ValueError):
+                event = b64decode(string(doc.get("bytes")), validate=True)
+                events.append(encode(event, name=string((parse(event) or {}).get("type"))))
+        elif kind.endswith(("Exception", "Error")):
+            error = error or _error(doc) or kind
+    if not events or b"message_start" not in events[0]:
+        return Said(error=error)
+    said = _messages().said(b"".join(events), stream=True)
+    return replace(said, error=said.error or error)
 
 
 class ConverseAnswer:
