@@ -37,6 +37,7 @@ _WITHIN = (
 )
 """Where a document keeps its messages, the surest first."""
 _SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
+_ANSWERS = ("tool_use_id", "id", "toolCallId", "toolUseId", "call_id")
 _DEPTH = 12
 _TOLD = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
 _MADE = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
@@ -280,6 +281,10 @@ class _Gathered:
             self.calls.append(_call(call))
         elif isinstance(answer := part.get("functionResponse") or part.get("function_response"), dict):
             self.results.append(_result(answer))
+        elif isinstance(use := part.get("toolUse"), dict):  # Bedrock's Converse
+            self.calls.append(_call(use))
+        elif isinstance(answer := part.get("toolResult"), dict):
+            self.results.append(_result(answer))
         elif kind in ("reasoning", "thinking") or part.get("thought") is True:
             return
         elif isinstance(text := part.get("text", part.get("content")), str):
@@ -307,7 +312,7 @@ def _call(value: Doc) -> Doc:
     value = value["tool_call"] if isinstance(value.get("tool_call"), dict) else value
     function = value["function"] if isinstance(value.get("function"), dict) else value
     arguments: Any = next((function[k] for k in ("arguments", "args", "input") if function.get(k) is not None), {})
-    key = as_text(value.get("call_id") or value.get("id") or value.get("toolCallId"))
+    key = as_text(value.get("call_id") or value.get("id") or value.get("toolCallId") or value.get("toolUseId"))
     name = str(function.get("name") or function.get("toolName") or "")
     return {"id": key, "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
 
@@ -316,7 +321,7 @@ def _result(part: Doc) -> Doc:
     said = next((part[k] for k in ("response", "result", "output", "content") if part.get(k) is not None), "")
     if isinstance(said, list) and all(isinstance(item, dict) and isinstance(item.get("text"), str) for item in said):
         said = "".join(item["text"] for item in said)
-    key = as_text(part.get("tool_use_id") or part.get("id") or part.get("toolCallId") or part.get("call_id"))
+    key = as_text(next((part[k] for k in _ANSWERS if part.get(k)), None))
     message: Doc = {"role": "tool", "tool_call_id": key, "content": as_text(said)}
     name = part.get("name") or part.get("toolName")
     return {**message, "name": str(name)} if name else message
