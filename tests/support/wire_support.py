@@ -54,7 +54,7 @@ class Recorded:
     def edits(self) -> bool:
         """Whether its wire can change what it says."""
         return (
-            self.wire.name not in ("bedrock_invoke", "embeddings", "completions")
+            self.wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
             and self.reply.headers[0][1] != EVENT_STREAM
         )
 

@@ -58,7 +58,9 @@ def streams(name: str) -> list[Stream]:
     return found
 
 
-STREAMING = [wire.name for wire in wires() if wire.name not in ("bedrock_invoke", "embeddings", "completions")]
+STREAMING = [
+    wire.name for wire in wires() if wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
+]
 
 
 def each_wire(test: Callable[..., None]) -> Callable[..., None]:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.failures import error_reply, retry_headers
-from flakestorm.wire.frames import Lines, frames
+from flakestorm.wire.frames import Framer, Lines, frames, sse_framing
 from flakestorm.wire.provider_errors import openai_error
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import DONE, events, looks_like_sse
@@ -96,6 +96,10 @@ class Completions(Unread):
         status, message = _COHERE_FAILURES.get(failure.kind, _COHERE_FAILURES["server_error"])
         said = {"message": failure.message or message}
         return error_reply(failure.status or status, said, *retry_headers(failure.retry_after_ms))
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Events; the lines of Cohere's first version pass as they are."""
+        return sse_framing(start, media_type)
 
 
 def _path(call: Call) -> str:

@@ -154,7 +154,8 @@ def test_errors_are_those_of_the_provider(kind: str) -> None:
 def test_what_is_said_passes_as_it_is() -> None:
     reply = Reply(200, (), b'{"choices":[]}')
     assert WIRE.edit(reply, Edit(text=str.upper, max_tokens=0)) is reply
-    assert WIRE.framing(b"data: ", "text/event-stream") is None
+    assert WIRE.framing(b"data: ", "text/event-stream") is not None
+    assert WIRE.framing(b'{"event_type":', "application/stream+json") is None
     call = Call("POST", OPENAI, body=b"{}")
     assert WIRE.failure_event(Failure("overloaded"), call, after=1) is None
     assert WIRE.blocked(call) is None
