@@ -53,10 +53,7 @@ class Recorded:
     @property
     def edits(self) -> bool:
         """Whether its wire can change what it says."""
-        return (
-            self.wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
-            and self.reply.headers[0][1] != EVENT_STREAM
-        )
+        return self.wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
 
 
 @cache

@@ -99,9 +99,10 @@ def test_text_is_mapped_and_tool_calls_are_left_out() -> None:
     assert blocks(answer(THOUGHT, USE), Edit(text=lambda _: "new")) == [THOUGHT, {"text": "new"}, USE]
 
 
-def test_a_binary_stream_passes_as_it_is() -> None:
-    reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), b"\0\0\0\x10")
-    assert WIRE.edit(reply, Edit(max_tokens=0)) is reply
+def test_a_binary_stream_that_is_none_passes_as_it_is() -> None:
+    for body in (b"\0\0\0\x10", b"\0" * 40, b"no message"):
+        reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), body)
+        assert read(WIRE.edit(reply, Edit(max_tokens=0, text=str.upper))) == body
     assert not WIRE.said(b"\0\0\0\x10", stream=True).complete
 
 
