@@ -168,6 +168,7 @@ def _said(doc: Doc, items: list[_Item]) -> Said:
 
 def _said_stream(body: bytes) -> Said:
     items: dict[int, _Item] = {}
+    loose: list[str] = []  # of deltas without an item, as some gateways send them
     last: Doc = {}
     model, error, complete = "", None, False
     for event in events(body):
@@ -181,6 +182,8 @@ def _said_stream(body: bytes) -> Said:
         elif kind == "response.output_text.delta" and index in items:
             place = number(doc.get("content_index")) or 0
             items[index].texts.setdefault(place, []).append(string(doc.get("delta")))
+        elif kind == "response.output_text.delta":
+            loose.append(string(doc.get("delta")))
         elif kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
             if index in items:
                 items[index].arguments.append(string(doc.get("delta")))
@@ -191,4 +194,5 @@ def _said_stream(body: bytes) -> Said:
             error = error or _error(doc) or "error"
     stated = [item for _, item in sorted(items.items())] or [_Item(item) for item in objects(last.get("output"))]
     said = _said({**last, "output": []}, stated)
-    return replace(said, model=model, error=error or said.error, complete=complete)
+    text = said.text if stated else "".join(loose)
+    return replace(said, text=text, model=model, error=error or said.error, complete=complete)

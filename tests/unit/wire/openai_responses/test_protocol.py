@@ -40,6 +40,14 @@ def test_a_request_is_known_by_its_path_and_what_it_asks(url: str, body: object,
     assert not WIRE.recognises(Call("GET", url, body=call.body))
 
 
+def test_deltas_without_an_item_are_the_text_where_nothing_else_states_it() -> None:
+    deltas = [{"type": "response.output_text.delta", "delta": piece} for piece in ("Sun", "ny.")]
+    bare = [*deltas, {"type": "response.completed", "response": {"status": "completed"}}]
+    full = [*deltas, {"type": "response.completed", "response": {"output": [message("Sunny!"), CALL]}}]
+    texts = [WIRE.said(b"".join(encode(orjson.dumps(doc)) for doc in docs), stream=True) for docs in (bare, full)]
+    assert [(said.text, len(said.tool_calls)) for said in texts] == [("Sunny.", 0), ("Sunny!", 1)]
+
+
 def test_a_compaction_counts_what_it_used_and_is_never_changed() -> None:
     body = orjson.dumps(
         {
