@@ -286,4 +286,4 @@ def _said_stream(body: bytes) -> Said:
         ToolCall(string(use.get("toolUseId")), string(use.get("name")), "".join(pieces) or "{}")
         for use, pieces in calls.values()
     )
-    return Said("".join(text), tuple(found), finish, usage, "", error, usage is not None)
+    return Said("".join(text), tuple(found), finish, usage, "", error, None not in (finish, usage))

@@ -49,6 +49,7 @@ class ConverseRewriter:
         self._limit, self._numbers = Limit(edit.max_tokens), Numbers()
         self._calls: dict[int, bool] = {}  # of the blocks that have begun: whether each is a call of the agent's
         self._open: int | None = None  # the block that was cut and still has to end
+        self._unsaid: int | None = None  # the block that began last without saying what it is
         self._gone: set[int] = set()  # blocks of which the new text left no words
         self._held: list[_Item] = []
         self._holds = edit.text is not None
@@ -103,7 +104,7 @@ class ConverseRewriter:
         for event, doc in held[place:]:
             if "contentBlockIndex" in doc and _index(doc) >= index:
                 doc["contentBlockIndex"] = _index(doc) + 1
-                event = Event(redone(event, doc), event.data, event.name)
+                event = Message(redone(event, doc), event.data, event.name)
             after.append((event, doc))
         said = {"contentBlockIndex": index, "delta": {"text": text}}
         return [*held[:place], _made(_DELTA, said), _made(_STOP, {"contentBlockIndex": index}), *after]
@@ -144,12 +145,17 @@ class ConverseRewriter:
         """Whether this message may go out as far as its block is concerned, which may begin with it."""
         if index in self._calls or index in self._numbers.dropped:
             return index not in self._numbers.dropped
+        if event.name == _START and not doc.get("start") and not self._limit.cut:
+            self._unsaid = index  # what it is, its first delta tells
+            self._numbers.start(index)
+            return True
         call = is_call(obj(doc.get("start")))
         if call and self._edit.drop_tool_calls:
             self._numbers.drop(index)
             return False
         answers = call or _text(event, doc) is not None
         if self._limit.cut or (answers and self._edit.max_tokens is not None and not self._limit.begin()):
+            self._open = index if index == self._unsaid and self._open is None else self._open
             return False
         if answers:
             self._limit.meter.part()
@@ -221,7 +227,7 @@ def _text(event: Event, doc: Doc) -> str | None:
 
 
 def _again(event: Event, doc: Doc) -> _Item:
-    return Event(redone(event, doc), event.data, event.name), doc
+    return Message(redone(event, doc), event.data, event.name), doc
 
 
 def _made(kind: str, doc: Doc) -> _Item:

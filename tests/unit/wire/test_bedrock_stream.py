@@ -138,6 +138,23 @@ def test_where_there_was_no_text_a_block_is_put_in(body: bytes, expected: list[i
     assert indexes(out) == expected
 
 
+def test_a_text_is_mapped_and_then_cut() -> None:
+    out = edited(WHOLE, text=lambda _: "one two three four", max_tokens=2, drop_tool_calls=True)
+    assert said(out) == Said("one two", (), "max_tokens", Usage(9, 2))
+    put_in = edited(stream(use(0, "get", "{}")), text=lambda _: "one two three", max_tokens=1)
+    assert said(put_in) == Said("one", (), "max_tokens", Usage(9, 1))
+
+
+def test_a_block_may_begin_without_saying_what_it_is() -> None:
+    begun = message("contentBlockStart", contentBlockIndex=0, start={})
+    body = stream(begun + delta(0, text="One two three") + stop(0))
+    assert edited(body, max_tokens=9) == body
+    assert said(edited(body, max_tokens=1)) == Said("One", (), "max_tokens", Usage(9, 1))
+    assert said(edited(body, text=str.upper)).text == "ONE TWO THREE"
+    silent = kinds(edited(body, max_tokens=0))
+    assert silent == ["messageStart", "contentBlockStart", "contentBlockStop", "messageStop", "metadata"]
+
+
 def test_tool_calls_are_mapped_and_left_out() -> None:
     other = said(edited(WHOLE, calls=lambda call: ToolCall(call.id, f"x_{call.name}", '{"broken": ')))
     assert other.tool_calls == (ToolCall("t2", "x_get", '{"broken": '), ToolCall("t3", "x_list", '{"broken": '))
