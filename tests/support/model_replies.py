@@ -19,7 +19,7 @@ from flakestorm.core.site import Site
 from flakestorm.wire.eventstream import MEDIA_TYPE, encode
 from flakestorm.wire.sse import events
 
-__all__ = ["PAY", "SPOKEN", "TOOLS", "URLS", "WIRES", "WORDS", "call_of", "reply_of", "request_of"]
+__all__ = ["PAY", "TOOLS", "URLS", "WIRES", "WORDS", "call_of", "reply_of", "request_of"]
 
 Doc = dict[str, Any]
 ToolCall = tuple[str, Doc]
@@ -42,8 +42,6 @@ URLS = {
     "bedrock": "https://bedrock-runtime.eu-west-1.amazonaws.com/model/claude/converse",
 }
 WIRES = tuple(URLS)
-SPOKEN = tuple(wire for wire in WIRES if wire != "bedrock")
-"""The wires whose streams are text, so that what a stream says can be changed."""
 
 _JSON: Headers = (("content-type", "application/json"),)
 _SSE: Headers = (("content-type", "text/event-stream"),)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Edit, Said, ToolCall, Wire
+from flakestorm.wire.eventstream import encode
 from flakestorm.wire.protocols import wire_of
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -53,10 +54,7 @@ class Recorded:
     @property
     def edits(self) -> bool:
         """Whether its wire can change what it says."""
-        return (
-            self.wire.name not in ("bedrock_invoke", "embeddings", "completions")
-            and self.reply.headers[0][1] != EVENT_STREAM
-        )
+        return self.wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
 
 
 @cache
@@ -120,6 +118,12 @@ def fixtures() -> tuple[Recorded, ...]:
             name = "openai_chat"
         elif '"type":"response.created"' in lines[0] or (not streamed and '"object": "response"' in text):
             name = "openai_responses"
+        elif "/amazon-bedrock/src/__fixtures__" in str(path):
+            name = "bedrock"
+        elif "/interactions/" in str(path):
+            name = "interactions"
+        elif "/completion/" in str(path) or path.name == "cohere-citations.json":
+            name = "completions"
         elif "candidates" in lines[0][:40] or (not streamed and "candidates" in json.loads(text)):
             name = "gemini"
         else:
@@ -127,7 +131,7 @@ def fixtures() -> tuple[Recorded, ...]:
         wire = wire_of(name)
         assert wire is not None
         body = b"".join(_framed(line, name) for line in lines) if streamed else text.encode()
-        if streamed and name == "openai_chat":
+        if streamed and name in ("openai_chat", "completions"):
             body += b"data: [DONE]\n\n"
         asked = "models/m:streamGenerateContent?alt=sse" if name == "gemini" and streamed else "chat/completions"
         call = Call("POST", f"https://provider.test/v1/{asked}")
@@ -136,6 +140,9 @@ def fixtures() -> tuple[Recorded, ...]:
 
 
 def _framed(line: str, wire: str) -> bytes:
+    if wire == "bedrock":
+        [(kind, payload)] = json.loads(line).items()
+        return encode(json.dumps(payload).encode(), {":event-type": kind, ":content-type": "application/json"})
     kind = re.match(r'\{"type": ?"([^"]+)"', line)  # not by parsing: in one recording a line is damaged
     head = f"event: {kind[1]}\n" if kind and wire in ("anthropic", "openai_responses") else ""
     return f"{head}data: {line}\n\n".encode()

@@ -47,7 +47,7 @@ def usable(exchange: Recorded) -> bool:
 
 
 EXCHANGES = [exchange for exchange in recorded() if usable(exchange)]
-STREAMS = [exchange for exchange in EXCHANGES if exchange.stream and len(exchange.body) < 60_000]
+STREAMS = [each for each in EXCHANGES if each.stream and len(each.body) < 60_000 and each.edits]
 NAMES = sorted({exchange.wire.name for exchange in STREAMS})
 
 

@@ -40,8 +40,15 @@ KEYS = {
         "output_tokens_details reasoning_tokens instructions tools role"
     ),
     "embeddings": "input model usage prompt_tokens error message data embedding object",
-    "bedrock_invoke": "message content",
-    "completions": "prompt messages message model stream error id",
+    "bedrock_invoke": "message content anthropic_version messages role type text input name bytes usage",
+    "interactions": (
+        "input model agent steps step type content text delta index event_type interaction arguments id name call_id "
+        "result usage total_input_tokens status error message tools parameters role system_instruction"
+    ),
+    "completions": (
+        "prompt messages message model stream error id role content text type delta tool_calls function name arguments "
+        "parameters index choices finish_reason usage meta tokens input_tokens event_type response chat_history tools"
+    ),
 }
 """The words of each protocol. (The other two have tests of their own.)"""
 TYPES = [
@@ -122,6 +129,7 @@ URLS = {
     "openai_responses": "https://o.test/v1/responses",
     "embeddings": "https://o.test/v1/embeddings",
     "bedrock_invoke": "https://bedrock.test/model/m/invoke",
+    "interactions": "https://g.test/v1beta/interactions",
     "completions": "https://o.test/v1/completions",
 }
 

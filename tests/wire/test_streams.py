@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from flakestorm.core.call import Headers, Reply
 from flakestorm.core.stream import pump, read
 from flakestorm.wire.base import Edit, Wire
+from flakestorm.wire.eventstream import Messages
+from flakestorm.wire.frames import Lines, frames
 from flakestorm.wire.protocols import wire_of, wires
-from flakestorm.wire.sse import events
+from flakestorm.wire.sse import Parser
 from wire_ollama import chat, streamed
 from wire_support import DATA, Fired, chunked, recorded
 
@@ -58,7 +60,9 @@ def streams(name: str) -> list[Stream]:
     return found
 
 
-STREAMING = [wire.name for wire in wires() if wire.name not in ("bedrock_invoke", "embeddings", "completions")]
+STREAMING = [
+    wire.name for wire in wires() if wire.name not in ("bedrock_invoke", "embeddings", "completions", "interactions")
+]
 
 
 def each_wire(test: Callable[..., None]) -> Callable[..., None]:
@@ -103,7 +107,8 @@ def test_an_edit_that_changes_nothing_gives_the_same_bytes(name: str, data: st.D
 @settings(max_examples=40)
 def test_no_event_waits_for_the_next_one(name: str, data: st.DataObject) -> None:
     wire, headers, body = data.draw(st.sampled_from([stream for stream in streams(name) if stream[1] is not JSON]))
-    chunks = [event.raw for event in events(body)] if headers is SSE else body.splitlines(keepends=True)
+    framer = {SSE: Parser, BINARY: Messages}.get(headers, Lines)()
+    chunks = [frame.raw for frame in frames(framer, body)]
     came: list[bytes] = []
 
     def source() -> Iterator[bytes]:

@@ -35,14 +35,15 @@ def bad_tool_call(spec: LlmFault, scene: Scene) -> Interceptor:
     """The first tool call of the answer is wrong, in the `form` that is given, or in one chosen by the seed.
 
     - `invalid_json`: the arguments are no JSON. OpenAI hands on what the model wrote, and Anthropic streams its
-      beginning. Where arguments are objects nothing of the kind can be sent; so a whole reply of Anthropic has the
-      members that came before the damage, Gemini ends with `MALFORMED_FUNCTION_CALL` and Converse with
-      `malformed_tool_use`, without a tool call, and Ollama leaves the call in the text.
+      beginning, as Converse does. Where arguments are objects nothing of the kind can be sent; so a whole reply of
+      Anthropic has the members that came before the damage, Gemini ends with `MALFORMED_FUNCTION_CALL` and a whole
+      reply of Converse with `malformed_tool_use`, without a tool call, and Ollama leaves the call in the text.
     - `unknown_tool`: the call names a tool that was not offered.
     - `missing_argument`: one that the tool's schema requires is left out; without a schema, any one.
 
-    Embeddings call no tools, and the answers of Bedrock's binary stream and its `invoke` cannot be changed; nor is a
-    call of Gemini's changed that comes in pieces because the agent asked for that.
+    Embeddings call no tools. The answers of Bedrock's `invoke` where they stream or are not Anthropic's, of Cohere's
+    chat and of Google's Interactions cannot be changed; nor is a call of Gemini's changed that comes in pieces because
+    the agent asked for that.
     """
 
     def stage(call: Call) -> Flow:

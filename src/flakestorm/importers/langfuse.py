@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from flakestorm.importers.messages import parsed
 from flakestorm.importers.spans import Span, Traced, traced
+from flakestorm.wire.shape import items, objects
 
 __all__ = ["recognises", "traces"]
 
@@ -33,6 +34,8 @@ def traces(document: Any) -> list[Traced]:
     listed = _listed(document)
     if listed is not None:
         document = listed
+    if isinstance(document, dict) and isinstance(document.get("traces"), list):
+        return _grouped(items(document.get("observations")), objects(document["traces"]))
     if isinstance(document, list):
         if document and isinstance(document[0], dict) and "observations" not in document[0]:
             return _grouped(document)
@@ -46,12 +49,20 @@ def _listed(document: Any) -> list[Any] | None:
     return data if isinstance(data, list) and data and isinstance(data[0], dict) and recognises(data[0]) else None
 
 
-def _grouped(observations: list[Any]) -> list[Traced]:
+def _grouped(observations: list[Any], stated: Sequence[Mapping[str, Any]] = ()) -> list[Traced]:
+    """The runs of observations that say which trace they are of, and what is stated of those traces."""
     found: dict[str, list[Span]] = {}
     for index, raw in enumerate(observations):
         span = _span(raw, f"[{index}]")
         found.setdefault(str(raw.get("traceId") or ""), []).append(span)
-    return [traced(key, spans) for key, spans in found.items()]
+    about = {str(trace.get("id")): trace for trace in stated}
+    if not found:
+        raise ValueError("it holds no observations")
+    made = []
+    for key, spans in found.items():
+        trace = about.get(key, {})
+        made.append(traced(key, spans, input=trace.get("input"), output=trace.get("output")))
+    return made
 
 
 def _trace(document: Any, where: str) -> Traced:
@@ -83,11 +94,18 @@ def _span(raw: Any, where: str) -> Span:
         start=str(raw.get("startTime") or ""),
         attributes=attributes,
         kind=_KINDS.get(kind.upper(), ""),
-        input=parsed(raw.get("input")),
+        input=_input(raw),
         output=parsed(raw.get("output")),
         usage=_usage(raw),
         error=str(raw.get("statusMessage") or "an error") if raw.get("level") == "ERROR" else "",
     )
+
+
+def _input(raw: Mapping[str, Any]) -> Any:
+    """What it was given. Of a tool's run LangChain's handler has that as Python wrote it, and beside it as it is."""
+    given, metadata = parsed(raw.get("input")), parsed(raw.get("metadata"))
+    beside = metadata.get("inputs") if isinstance(metadata, dict) else None
+    return beside if isinstance(given, str) and isinstance(beside, dict) else given
 
 
 def _attributes(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,4 +119,4 @@ def _usage(raw: Mapping[str, Any]) -> tuple[Any, Any]:
         said = parsed(raw.get(name))
         if isinstance(said, dict) and said:
             return said.get("input", said.get("promptTokens")), said.get("output", said.get("completionTokens"))
-    return raw.get("promptTokens"), raw.get("completionTokens")
+    return raw.get("promptTokens", raw.get("inputUsage")), raw.get("completionTokens", raw.get("outputUsage"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from flakestorm.importers.messages import conversation, tool_said
 from flakestorm.importers.spans import Span, Traced, traced
 from flakestorm.wire import gen_ai
 
@@ -144,11 +145,7 @@ def _tool_output(outputs: dict[str, Any] | None) -> Any:
     """What the tool said: the one output there is, a message's content where it is one."""
     if not outputs:
         return None
-    value = outputs["output"] if set(outputs) == {"output"} else outputs
-    inner = value.get("kwargs", value) if isinstance(value, dict) else value
-    if isinstance(inner, dict) and "content" in inner and ("tool_call_id" in inner or inner.get("type") == "tool"):
-        return inner["content"]
-    return value
+    return tool_said(outputs["output"] if set(outputs) == {"output"} else outputs)
 
 
 def _bare(value: Any) -> Any:
@@ -158,8 +155,6 @@ def _bare(value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     if isinstance(value, list):
-        from flakestorm.importers.messages import conversation
-
         said = [m for m in conversation(value) if m["role"] in ("user", "assistant") and m.get("content")]
         return said[-1]["content"] if said else None
     return value

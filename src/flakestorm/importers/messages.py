@@ -13,7 +13,7 @@ from typing import Any
 
 from flakestorm.wire.mcp.result import ABSENT, read_json
 
-__all__ = ["Doc", "as_text", "conversation", "parsed", "unflattened"]
+__all__ = ["Doc", "as_text", "conversation", "counted", "declared", "parsed", "tool_said", "unflattened"]
 
 Doc = dict[str, Any]
 
@@ -36,7 +36,11 @@ _WITHIN = (
     "args",
 )
 """Where a document keeps its messages, the surest first."""
+_SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
+_ANSWERS = ("tool_use_id", "id", "toolCallId", "toolUseId", "call_id")
 _DEPTH = 12
+_TOLD = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
+_MADE = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
 
 
 def conversation(value: Any, *, role: str = "user") -> list[Doc]:
@@ -69,6 +73,39 @@ def as_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def declared(value: Any) -> list[Doc]:
+    """The tools on offer that a trace keeps with what the model was told.
+
+    They stand beside the messages, as in a request; or among them, where LangChain's handlers put them.
+    """
+    document = parsed(value)
+    if isinstance(document, dict):
+        config = document["config"] if isinstance(document.get("config"), dict) else {}
+        listed = [tool for tool in _listed(document.get("tools") or config.get("tools")) if isinstance(tool, dict)]
+        return [one for tool in listed for one in _listed(tool.get("function_declarations")) or [tool]]
+    contents = [parsed(item.get("content")) for item in _listed(document) if isinstance(item, dict)]
+    return [content for content in contents if isinstance(content, dict) and _declares(content)]
+
+
+def tool_said(value: Any) -> Any:
+    """What a tool said: of a message of LangChain's that carries it, the content; any other value as it is."""
+    inner = value.get("kwargs", value) if isinstance(value, dict) else value
+    if isinstance(inner, dict) and "content" in inner and ("tool_call_id" in inner or inner.get("type") == "tool"):
+        return inner["content"]
+    return value
+
+
+def counted(value: Any) -> tuple[Any, Any]:
+    """Tokens in and out, as what a model answered states them itself; None for what it does not state."""
+    document = parsed(value)
+    for name in ("usage", "usage_metadata", "usageMetadata"):
+        said = document.get(name) if isinstance(document, dict) else None
+        if isinstance(said, dict) and said:
+            found = [next((said[key] for key in keys if said.get(key) is not None), None) for keys in (_TOLD, _MADE)]
+            return found[0], found[1]
+    return None, None
 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
@@ -128,7 +165,8 @@ def _from_document(document: Doc, role: str, depth: int) -> Iterator[Doc]:
     if _is_message(document):
         yield from _one(document, role)
         return
-    system = document.get("system") or document.get("system_instruction") or document.get("instructions")
+    config = document["config"] if isinstance(document.get("config"), dict) else {}  # google-genai's
+    system = next(filter(None, map({**config, **document}.get, _SYSTEM)), None)
     if isinstance(system, (str, list, dict)):
         yield from _messages(
             system if isinstance(system, str) else {"role": "system", **_parts(system)}, "system", depth + 1
@@ -185,8 +223,20 @@ def _one(document: Doc, role: str) -> Iterator[Doc]:
     extra = document.get("additional_kwargs")
     calls = document.get("tool_calls") or (extra.get("tool_calls") if isinstance(extra, dict) else None)
     gathered.calls += [_call(call) for call in _listed(calls) if isinstance(call, dict)]
-    finish = document.get("finish_reason") or document.get("finishReason")
+    if not gathered.anything and gathered.declares:
+        return
+    told = document.get("response_metadata")
+    about = {**told, **document} if isinstance(told, dict) else document
+    finish = next((about[key] for key in ("finish_reason", "finishReason", "stop_reason") if about.get(key)), None)
     yield from gathered.messages(who, document, finish)
+
+
+def _declares(part: Doc) -> bool:
+    """Whether this offers a tool: it has a schema where a call has arguments."""
+    function = part.get("function")
+    if part.get("type") != "function" or not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return False
+    return "arguments" not in function and bool({"parameters", "description"} & function.keys())
 
 
 def _listed(value: Any) -> list[Any]:
@@ -200,6 +250,12 @@ class _Gathered:
         self.texts: list[str] = []
         self.calls: list[Doc] = []
         self.results: list[Doc] = []
+        self.declares = False  # whether a tool is offered, which is no word of anybody's
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything was said."""
+        return bool(self.texts or self.calls or self.results)
 
     def take(self, value: Any) -> None:
         if isinstance(value, str):
@@ -215,6 +271,8 @@ class _Gathered:
         nested = part.get("message_content")
         if isinstance(nested, dict):
             self._part(nested)
+        elif _declares(part):
+            self.declares = True
         elif kind in ("tool_call", "tool_use", "function", "tool-call", "function_call"):
             self.calls.append(_call(part))
         elif kind in ("tool_call_response", "tool_result", "tool-result", "function_call_output"):
@@ -222,6 +280,10 @@ class _Gathered:
         elif isinstance(call := part.get("functionCall") or part.get("function_call"), dict):
             self.calls.append(_call(call))
         elif isinstance(answer := part.get("functionResponse") or part.get("function_response"), dict):
+            self.results.append(_result(answer))
+        elif isinstance(use := part.get("toolUse"), dict):  # Bedrock's Converse
+            self.calls.append(_call(use))
+        elif isinstance(answer := part.get("toolResult"), dict):
             self.results.append(_result(answer))
         elif kind in ("reasoning", "thinking") or part.get("thought") is True:
             return
@@ -250,17 +312,17 @@ def _call(value: Doc) -> Doc:
     value = value["tool_call"] if isinstance(value.get("tool_call"), dict) else value
     function = value["function"] if isinstance(value.get("function"), dict) else value
     arguments: Any = next((function[k] for k in ("arguments", "args", "input") if function.get(k) is not None), {})
-    key = value.get("call_id") or value.get("id") or value.get("toolCallId") or ""
+    key = as_text(value.get("call_id") or value.get("id") or value.get("toolCallId") or value.get("toolUseId"))
     name = str(function.get("name") or function.get("toolName") or "")
-    return {"id": str(key), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
+    return {"id": key, "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
 
 
 def _result(part: Doc) -> Doc:
     said = next((part[k] for k in ("response", "result", "output", "content") if part.get(k) is not None), "")
     if isinstance(said, list) and all(isinstance(item, dict) and isinstance(item.get("text"), str) for item in said):
         said = "".join(item["text"] for item in said)
-    key = part.get("tool_use_id") or part.get("id") or part.get("toolCallId") or part.get("call_id") or ""
-    message: Doc = {"role": "tool", "tool_call_id": str(key), "content": as_text(said)}
+    key = as_text(next((part[k] for k in _ANSWERS if part.get(k)), None))
+    message: Doc = {"role": "tool", "tool_call_id": key, "content": as_text(said)}
     name = part.get("name") or part.get("toolName")
     return {**message, "name": str(name)} if name else message
 

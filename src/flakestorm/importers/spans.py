@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
-from flakestorm.importers.messages import Doc, as_text, conversation, parsed, unflattened
+from flakestorm.importers.messages import Doc, as_text, conversation, counted, declared, parsed, tool_said, unflattened
+from flakestorm.importers.span_events import asked_in, said_in, tool_in
 from flakestorm.wire import gen_ai
 from flakestorm.wire.shape import dump
 
@@ -26,14 +27,15 @@ Crossing = tuple[Call, Reply | CallFailed]
 _JSON = (("content-type", "application/json"),)
 _NO_REPLY = "the trace holds no reply to this call"
 _LLM_OPERATIONS = {"chat", "completion", "generate_content", "text_completion", "generate"}
+_KINDS = ("openinference.span.kind", "traceloop.span.kind", "langsmith.span.kind", "mlflow.spanType")
 _TOOL_NAME = (gen_ai.TOOL, "tool.name", "tool_name", "ai.toolCall.name", "mcp.tool.name", "traceloop.entity.name")
 _TOOL_INPUT = (
     gen_ai.ARGUMENTS, "tool_arguments", "ai.toolCall.args", "tool.parameters", "traceloop.entity.input",
-    "input.value", "input",
+    "gcp.vertex.agent.tool_call_args", "mlflow.spanInputs", "input.value", "input",
 )  # fmt: skip
 _TOOL_OUTPUT = (
     gen_ai.RESULT, "tool_response", "ai.toolCall.result", "gen_ai.tool.output", "traceloop.entity.output",
-    "output.value", "output",
+    "gcp.vertex.agent.tool_response", "mlflow.spanOutputs", "output.value", "output",
 )  # fmt: skip
 _MODEL = (
     gen_ai.MODEL, "llm.request.model", "llm.model_name", "ai.model.id", "model", "ls_model_name",
@@ -41,16 +43,17 @@ _MODEL = (
 )  # fmt: skip
 _ASKED = (
     gen_ai.INPUT, "gen_ai.prompt", "gen_ai.prompt_json", "ai.prompt.messages", "ai.prompt", "llm.prompts",
-    "traceloop.entity.input", "input.value",
+    "traceloop.entity.input", "gcp.vertex.agent.llm_request", "mlflow.spanInputs", "input.value",
 )  # fmt: skip
 _SAID = (
     gen_ai.OUTPUT, "gen_ai.completion", "gen_ai.completion_json", "ai.response.text", "ai.result.text",
-    "traceloop.entity.output", "output.value",
+    "traceloop.entity.output", "gcp.vertex.agent.llm_response", "mlflow.spanOutputs", "output.value",
 )  # fmt: skip
 _USED_IN = (gen_ai.TOKENS_IN, "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens",
             "llm.token_count.prompt", "ai.usage.promptTokens", "ai.usage.inputTokens")  # fmt: skip
 _USED_OUT = (gen_ai.TOKENS_OUT, "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",
              "llm.token_count.completion", "ai.usage.completionTokens", "ai.usage.outputTokens")  # fmt: skip
+_SCHEMA = ("parameters", "parameters_json_schema", "input_schema", "inputSchema")
 _PREFIX = re.compile(r"^(?:execute_tool |running tool: |ai\.toolCall |tools/call |tool[.: ])|\.tool$")
 _STEP = re.compile(r"\.(?:start|success|finish|error|partial_update|update|new_token)(?:-\d+)?$")
 
@@ -151,18 +154,24 @@ def _kind(span: Span) -> Literal["", "llm", "tool"]:
         return "" if span.kind == "other" else span.kind
     of = span.attributes
     operation = str(of.get(gen_ai.OPERATION) or "").lower()
-    said = str(of.get("openinference.span.kind") or of.get("traceloop.span.kind") or "").lower()
+    said = str(parsed(span.first(_KINDS)) or "").lower()
     if operation == gen_ai.EXECUTE_TOOL or said == "tool" or of.get("ai.operationId") == "ai.toolCall":
         return "tool"
     if operation:
         return "llm" if operation in _LLM_OPERATIONS else ""
     if said:
-        return "llm" if said == "llm" else ""
+        return "llm" if said in ("llm", "chat_model") else ""
     if of.get("llm.request.type") in ("chat", "completion") or ".do" in str(of.get("ai.operationId") or ""):
         return "llm"
-    if gen_ai.TOOL in of and gen_ai.MODEL not in of:
+    if (gen_ai.TOOL in of and gen_ai.MODEL not in of) or _answers_a_call(span):
         return "tool"
     return "llm" if gen_ai.MODEL in of and (_asked(span) or _said(span)) else ""
+
+
+def _answers_a_call(span: Span) -> bool:
+    """Whether what came of it is LangChain's message of the tool that it is named after."""
+    said = parsed(span.output)
+    return isinstance(said, dict) and bool(said.get("tool_call_id")) and said.get("name") == span.name != ""
 
 
 def _told_by_parent(span: Span, spans: Sequence[Span], kinds: Mapping[str, str]) -> bool:
@@ -214,7 +223,7 @@ def _asked(span: Span) -> list[Doc]:
     told = parsed(of.get("gen_ai.system_instructions"))
     system = conversation({"role": "system", "parts": told}) if told else []
     flat = unflattened(of, "gen_ai.prompt") or unflattened(of, "llm.input_messages")
-    for value in (of.get(gen_ai.INPUT), flat, _events(span, said=False), span.input, span.first(_ASKED)):
+    for value in (of.get(gen_ai.INPUT), flat, asked_in(span.events, of), span.input, span.first(_ASKED)):
         if found := conversation(value):
             return [*system, *found]
     return system
@@ -228,7 +237,7 @@ def _said(span: Span) -> list[Doc]:
     whole = of.get(gen_ai.OUTPUT)
     asked = parsed(of.get("ai.response.toolCalls"))
     calls = conversation({"role": "assistant", "tool_calls": asked}) if asked else []
-    for value in (whole, _events(span, said=True), span.output):
+    for value in (whole, said_in(span.events, of), span.output):
         if found := conversation(value, role="assistant"):
             return _one(found, joined=False)
     if pieces and not _headless(span):
@@ -257,33 +266,8 @@ def _one(messages: list[Doc], *, joined: bool) -> list[Doc]:
     return [found] if text or calls else []
 
 
-def _events(span: Span, *, said: bool) -> list[Any]:
-    """The messages that a span's events hold, in the older conventions and in the newer one."""
-    found: list[Any] = []
-    listed = parsed(span.attributes.get("events"))  # as logfire keeps them
-    logged = [(str(e.get("event.name")), e) for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
-    for name, of in [*span.events, *logged]:
-        if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
-            if (name == "gen_ai.content.completion") == said:
-                found.append(parsed(of.get("gen_ai.completion" if said else "gen_ai.prompt")))
-        elif name == "gen_ai.client.inference.operation.details":
-            found.append(parsed(of.get(gen_ai.OUTPUT if said else gen_ai.INPUT)))
-        elif name == "gen_ai.choice":
-            if said:
-                message = parsed(of.get("message"))
-                whole = message if isinstance(message, dict) else {"content": of.get("content"), **_calls(of)}
-                found.append({"role": "assistant", "finish_reason": of.get("finish_reason"), **whole})
-        elif (match := re.fullmatch(r"gen_ai\.(system|user|assistant|tool)\.message", name)) and not said:
-            found.append({"role": match[1], **{k: parsed(v) if k == "tool_calls" else v for k, v in of.items()}})
-    return found
-
-
-def _calls(of: Mapping[str, Any]) -> Doc:
-    return {"tool_calls": parsed(of["tool_calls"])} if of.get("tool_calls") else {}
-
-
 def _llm(span: Span, asked: list[Doc], said: list[Doc]) -> Crossing:
-    model = str(span.first(_MODEL) or "unknown")
+    model = str(span.first(_MODEL) or _stated(span.first(_ASKED), "model") or "unknown")
     messages = [{k: v for k, v in message.items() if k != "finish_reason"} for message in asked]
     body: Doc = {"model": model, "messages": messages or [{"role": "user", "content": ""}]}
     if tools := _tools(span):
@@ -301,7 +285,7 @@ def _llm(span: Span, asked: list[Doc], said: list[Doc]) -> Crossing:
         "id": str(span.attributes.get("gen_ai.response.id") or f"chatcmpl-{span.id}"),
         "object": "chat.completion",
         "created": 0,
-        "model": str(span.attributes.get("gen_ai.response.model") or model),
+        "model": str(span.attributes.get("gen_ai.response.model") or _stated(span.first(_SAID), "model") or model),
         "choices": [choice],
     }
     if (usage := _usage(span)) is not None:
@@ -309,10 +293,17 @@ def _llm(span: Span, asked: list[Doc], said: list[Doc]) -> Crossing:
     return call, Reply(200, _JSON, dump(reply))
 
 
+def _stated(value: Any, name: str) -> Any:
+    """What a document states under a name."""
+    document = parsed(value)
+    return document.get(name) if isinstance(document, dict) else None
+
+
 def _usage(span: Span) -> Doc | None:
+    apart = span.usage if any(span.usage) else counted(span.output or span.first(_SAID))
     given, made = (
-        _count(span.first(names)) if span.first(names) is not None else _count(apart)
-        for names, apart in zip((_USED_IN, _USED_OUT), span.usage, strict=True)
+        _count(span.first(names)) if span.first(names) is not None else _count(other)
+        for names, other in zip((_USED_IN, _USED_OUT), apart, strict=True)
     )
     if given is None and made is None:
         return None
@@ -330,32 +321,33 @@ def _tools(span: Span) -> list[Doc]:
     of = span.attributes
     listed = [each.get("tool") for each in unflattened(of, "llm.tools") if isinstance(each, dict)]
     nested = [tool.get("json_schema") for tool in listed if isinstance(tool, dict)]
+    nested = nested or unflattened(of, "llm.request.functions")
+    told = span.input or span.first(_ASKED)
     asked = parsed(of.get("model_request_parameters"))  # pydantic-ai's
     own = asked.get("function_tools") if isinstance(asked, dict) else None
-    given = parsed(of.get(gen_ai.TOOLS)) or nested or parsed(of.get("ai.prompt.tools")) or own
+    given = parsed(of.get(gen_ai.TOOLS)) or nested or parsed(of.get("ai.prompt.tools")) or own or declared(told)
     found = []
-    for tool in given if isinstance(given, list) else ():
-        tool = parsed(tool)
+    for tool in map(parsed, given if isinstance(given, list) else ()):
         function = tool.get("function") if isinstance(tool, dict) and isinstance(tool.get("function"), dict) else tool
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            schema: Any = next(
-                (function[k] for k in ("parameters", "parameters_json_schema", "input_schema") if function.get(k)), {}
-            )
+            schema: Any = next((function[key] for key in _SCHEMA if function.get(key)), {})
+            schema = parsed(schema)
             found.append({"type": "function", "function": {"name": function["name"], "parameters": schema}})
     return found
 
 
 def _tool(span: Span) -> Crossing:
     name = str(span.first(_TOOL_NAME) or _PREFIX.sub("", span.name) or "unknown")
-    given = parsed(span.input if span.input is not None else span.first(_TOOL_INPUT))
+    asked, told = tool_in(span.events)
+    given = parsed(next((v for v in (span.input, span.first(_TOOL_INPUT), asked) if v is not None), None))
     body = dump(given if isinstance(given, dict) else {"input": given})
     call = Call("CALL", f"python://{quote(name, safe='')}", _JSON, body, kind="tool", name=name)
-    said = span.output if span.output is not None else span.first(_TOOL_OUTPUT)
+    said = next((v for v in (span.output, span.first(_TOOL_OUTPUT), told) if v is not None), None)
     if span.error and said is None:
         return call, Reply(500, _JSON, dump({"error": span.error}))
     if said is None:
         return call, CallFailed("reset", _NO_REPLY)
-    value = parsed(said)
+    value = tool_said(parsed(said))
     if isinstance(value, str):
         return call, Reply(200, (("content-type", "text/plain; charset=utf-8"),), value.encode("utf-8", "replace"))
     return call, Reply(200, _JSON, dump(value))

@@ -2,7 +2,8 @@
 
 They share one shape, a list of pairs of `request` and `response`, and differ in where the list is and how a URL, a
 status, headers and a body are written. Everything vcrpy has written since 0.x is read, and so are the serializers that
-keep JSON bodies parsed.
+keep JSON bodies parsed, and those that write what vcrpy hands them as it is: a list of `requests` beside a list of
+`responses`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MAX_BODY_BYTES = 256 * 2**20
 """All bodies of a cassette together, unpacked."""
 
 _LISTS = ("interactions", "http_interactions")
+_ASIDE = ("requests", "responses")
 _METHOD = re.compile(r"[A-Za-z][A-Za-z-]{0,30}")
 _PORTS = {"http": 80, "https": 443}
 
@@ -29,7 +31,7 @@ _PORTS = {"http": 80, "https": 443}
 def recognises(document: Any) -> bool:
     """Whether a document is a cassette."""
     if isinstance(document, dict):
-        return any(name in document for name in _LISTS)
+        return any(name in document for name in _LISTS) or all(name in document for name in _ASIDE)
     return isinstance(document, list) and bool(document) and isinstance(document[0], dict) and "request" in document[0]
 
 
@@ -56,12 +58,20 @@ def _list_of(document: Any) -> tuple[str, list[Any]]:
     if isinstance(document, list):
         return "", document
     name = next((name for name in _LISTS if isinstance(document, dict) and name in document), None)
+    if name is None and isinstance(document, dict) and all(isinstance(document.get(each), list) for each in _ASIDE):
+        return "exchanges", _beside(*(document[each] for each in _ASIDE))
     if name is None:
         raise ValueError("it is not a VCR cassette: it has no list of 'interactions'")
     found = document[name]
     if not isinstance(found, list) and found is not None:
         raise ValueError(f"it is not a VCR cassette: its {name!r} is not a list")
     return name, found or []
+
+
+def _beside(requests: list[Any], responses: list[Any]) -> list[Any]:
+    if len(requests) != len(responses):
+        raise ValueError(f"it has {len(requests)} 'requests' and {len(responses)} 'responses': they must be pairs")
+    return [{"request": request, "response": said} for request, said in zip(requests, responses, strict=True)]
 
 
 def _crossing(item: Any, where: str) -> tuple[Call, Reply, int]:

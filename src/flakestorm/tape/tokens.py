@@ -81,7 +81,8 @@ _TOKEN = re.compile(
     | (?P<rfc>(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),[ ])?\d{{1,2}}[ ](?:{_MONTHS})[ ]\d{{4}}[ ]\d\d:\d\d:\d\d
         (?:[ ](?:GMT|UTC|[+-]\d{{4}}))?)
     | (?P<day>\d{{4}}-\d\d-\d\d)
-    | (?P<id>(?:call|toolu|srvtoolu|msg|resp|fc|rs)_[A-Za-z0-9]{{8,}} | chatcmpl-[A-Za-z0-9-]{{8,}})
+    | (?P<id>(?:call|toolu|srvtoolu|mcptoolu|msg|resp|fc|rs)_[A-Za-z0-9]{{8,}} | chatcmpl-[A-Za-z0-9-]{{8,}}
+        | tooluse_[A-Za-z0-9_-]{{22}})
     | (?<=/)(?P<path>tmp[a-z0-9_]{{8}} | tmp\.[A-Za-z0-9]{{6,12}})
     | (?<=/)(?P<pytest>pytest-\d+)(?=/)
     | (?:(?<=127\.0\.0\.1:)|(?<=localhost:)|(?<=\[::1\]:))(?P<port>\d{{1,5}})
@@ -90,8 +91,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BEGINS = (
-    rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|[0-9a-fA-F]{32}|(?:call|toolu|srvtoolu|msg|resp|fc|rs)_[A-Za-z0-9]{8}"
-    rb"|chatcmpl-[A-Za-z0-9-]{8}|/tmp[a-z0-9_.]|/pytest-[0-9]|(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]"
+    rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|[0-9a-fA-F]{32}|(?:call|toolu|srvtoolu|mcptoolu|msg|resp|fc|rs)_[A-Za-z0-9]{8}"
+    rb"|tooluse_[A-Za-z0-9_-]{8}|chatcmpl-[A-Za-z0-9-]{8}|/tmp[a-z0-9_.]|/pytest-[0-9]|(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]"
 )
 _WORD = re.compile(rb"[0-9A-Za-z]*")
 _MAYBE = re.compile(r"\d\d|:\d|_[A-Za-z0-9]{8}|tmp")

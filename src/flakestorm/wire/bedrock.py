@@ -1,9 +1,9 @@
 """Amazon Bedrock: Converse, and everything that is invoked in a model's own protocol.
 
-Converse is understood whole. Its stream is a binary event stream (`eventstream`): it is read, but it passes through as
-it is, so faults that change an answer do not fire there. `invoke` carries the protocol of whichever model is behind it;
-such a call has its model's name and passes through unread. On all of them errors can be played, and streams can be
-slowed and cut.
+Converse is understood whole and streamed; its stream is a binary event stream (`eventstream`), changed message by
+message (`bedrock_stream`). `invoke` carries the protocol of whichever model is behind it: Anthropic's is understood as
+elsewhere, and its events, each in a binary message, are read and pass as they are; any other such call has its model's
+name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
 
 The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
 runs itself (`server_tool_use`).
@@ -12,20 +12,26 @@ runs itself (`server_tool_use`).
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply, header
-from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage, Wire
+from flakestorm.wire.bedrock_stream import ConverseRewriter, is_call, with_stream
 from flakestorm.wire.calls import recalled
 from flakestorm.wire.calls_snapshots import snapshot_calls
 from flakestorm.wire.editing import edited
-from flakestorm.wire.eventstream import eventstream_framing, messages
+from flakestorm.wire.eventstream import MEDIA_TYPE, eventstream_framing, messages
 from flakestorm.wire.frames import Framer
+from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.provider_errors import aws_error, aws_error_message
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
-from flakestorm.wire.snapshots import Part, SnapshotRewriter, limit_usage, rewrite_whole
+from flakestorm.wire.snapshots import Part, limit_usage, rewrite_whole
+from flakestorm.wire.sse import encode
 
 __all__ = ["Bedrock", "BedrockInvoke", "ConverseAnswer", "ConverseAnswers"]
 
@@ -82,7 +88,7 @@ class Bedrock(_Amazon):
         turns = [Turn("system", system)] if system else []
         for message in objects(doc.get("messages")):
             blocks = objects(message.get("content"))
-            calls = tuple(_tool_call(block["toolUse"]) for block in blocks if _is_call(block))
+            calls = tuple(_tool_call(block["toolUse"]) for block in blocks if is_call(block))
             names.update((call.id, call.name) for call in calls)
             results = tuple(_tool_result(obj(block["toolResult"]), names) for block in blocks if "toolResult" in block)
             turns.append(Turn(string(message.get("role")), _text(blocks), calls, results))
@@ -99,24 +105,27 @@ class Bedrock(_Amazon):
         usage = obj(doc.get("usage"))
         return Said(
             text=_text(blocks),
-            tool_calls=tuple(_tool_call(block["toolUse"]) for block in blocks if _is_call(block)),
+            tool_calls=tuple(_tool_call(block["toolUse"]) for block in blocks if is_call(block)),
             finish=string(doc.get("stopReason")) or None,
             usage=Usage(number(usage.get("inputTokens")), number(usage.get("outputTokens"))) if usage else None,
             error=None if "output" in doc else _error(doc),
         )
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """A whole reply with its meaning changed: see `snapshots`. A stream is left as it is."""
+        """The reply with its meaning changed: see `snapshots`, and of a stream `bedrock_stream`."""
+        form = with_stream(snapshot_calls(ConverseAnswers()))
         return edited(
-            recalled(reply, edit, snapshot_calls(ConverseAnswers())),
+            recalled(reply, edit, form, announced_as=MEDIA_TYPE, framing=self.framing),
             edit,
             body=lambda data, change: rewrite_whole(data, edit, change, ConverseAnswers()),
-            events=lambda change: SnapshotRewriter(edit, change, ConverseAnswers()),
+            events=lambda change: ConverseRewriter(edit, change, _WORDS),
+            announced_as=MEDIA_TYPE,
+            framing=self.framing,
         )
 
 
 class BedrockInvoke(_Amazon):
-    """The `bedrock_invoke` wire: a named call whose bodies are the model's own affair."""
+    """The `bedrock_invoke` wire: a named call whose bodies are in the model's own protocol."""
 
     name = "bedrock_invoke"
 
@@ -136,17 +145,44 @@ class BedrockInvoke(_Amazon):
         return self.model_of(call) is not None
 
     def asked(self, body: bytes) -> Asked:
-        """Nothing: the body is not read."""
-        return Asked()
+        """Read a request to one of Anthropic's models; of others nothing."""
+        return _messages().asked(body) if "anthropic_version" in (parse(body) or {}) else Asked()
 
     def said(self, body: bytes, *, stream: bool) -> Said:
-        """Nothing but an error: the body is not read."""
-        doc = parse(body) or {}
+        """Read what one of Anthropic's models said; of others nothing but an error."""
+        doc = parse(body)
+        if doc is None:
+            return _said_in_chunks(body)
+        if doc.get("type") == "message":
+            return _messages().said(body, stream=False)
         return Said(error=_error(doc) if doc.keys() == {"message"} else None)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """The reply as it is."""
-        return reply
+        """A whole reply of one of Anthropic's models with its meaning changed; any other is left as it is."""
+        return _messages().edit(reply, edit)
+
+
+def _messages() -> Wire:
+    """Anthropic's protocol."""
+    return cast(Wire, wire_of("anthropic"))
+
+
+def _said_in_chunks(body: bytes) -> Said:
+    """What a binary stream says whose messages hold the events of Anthropic's, if that is what they hold."""
+    events: list[bytes] = []
+    error: str | None = None
+    for kind, payload in messages(body):
+        doc = parse(payload) or {}
+        if kind == "chunk":
+            with suppress(ValueError):
+                event = b64decode(string(doc.get("bytes")), validate=True)
+                events.append(encode(event, name=string((parse(event) or {}).get("type"))))
+        elif kind.endswith(("Exception", "Error")):
+            error = error or _error(doc) or kind
+    if not events or b"message_start" not in events[0]:
+        return Said(error=error)
+    said = _messages().said(b"".join(events), stream=True)
+    return replace(said, error=said.error or error)
 
 
 class ConverseAnswer:
@@ -171,7 +207,7 @@ class ConverseAnswer:
     def say(self, text: str) -> None:
         """Put in this text before the first tool call."""
         blocks: list[Any] = items(self._message.get("content"))
-        calls = [at for at, block in enumerate(blocks) if _is_call(obj(block))]
+        calls = [at for at, block in enumerate(blocks) if is_call(obj(block))]
         place = calls[0] if calls else len(blocks)
         self._message["content"] = [*blocks[:place], {"text": text}, *blocks[place:]]
 
@@ -200,12 +236,8 @@ class ConverseAnswers:
         return limit_usage(obj(doc.get("usage")), "outputTokens", "totalTokens", tokens)
 
 
-def _is_call(block: Doc) -> bool:
-    return isinstance(block.get("toolUse"), dict) and block["toolUse"].get("type") != "server_tool_use"
-
-
 def _part(block: Doc) -> Part:
-    if _is_call(block):
+    if is_call(block):
         return Part("call", block, block["toolUse"], "input")
     return Part("text" if isinstance(block.get("text"), str) else "other", block, block, "text")
 
@@ -237,7 +269,7 @@ def _said_stream(body: bytes) -> Said:
         doc = parse(payload) or {}
         index, delta = number(doc.get("contentBlockIndex")) or 0, obj(doc.get("delta"))
         begun = obj(doc.get("start"))
-        if kind == "contentBlockStart" and _is_call(begun):
+        if kind == "contentBlockStart" and is_call(begun):
             calls[index] = begun["toolUse"], []
         elif kind == "contentBlockDelta":
             text.append(string(delta.get("text")))
@@ -254,4 +286,4 @@ def _said_stream(body: bytes) -> Said:
         ToolCall(string(use.get("toolUseId")), string(use.get("name")), "".join(pieces) or "{}")
         for use, pieces in calls.values()
     )
-    return Said("".join(text), tuple(found), finish, usage, "", error, usage is not None)
+    return Said("".join(text), tuple(found), finish, usage, "", error, None not in (finish, usage))

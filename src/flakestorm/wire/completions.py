@@ -1,19 +1,26 @@
-"""Answers in protocols that are named and not understood: OpenAI's legacy completions, and Cohere's chat.
+"""Answers in protocols that are read and not changed: OpenAI's legacy completions, and Cohere's chat.
 
-Such a call is known for what it is and has its model's name, so schedules, counts and sites speak of it; what is said
-in it is not read, and `edit` leaves it alone. The provider's errors can be played on it like on any other model call.
+Such a call is known for what it is and has its model's name, so schedules, counts and sites speak of it; what was asked
+and said in it is read, whole and streamed, and `edit` leaves it alone. The provider's errors can be played on it like
+on any other model call.
+
+Text is what Cohere's `text` blocks say, thinking and the plan before a tool call left out. Its first version streams a
+document per line, and its last event repeats the whole answer.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
-from flakestorm.wire.base import Asked, Failure, Said
+from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.failures import error_reply, retry_headers
+from flakestorm.wire.frames import Framer, Lines, frames, sse_framing
 from flakestorm.wire.provider_errors import openai_error
-from flakestorm.wire.shape import Doc, obj, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.sse import DONE, events, looks_like_sse
 from flakestorm.wire.unread import Unread
 
 __all__ = ["Completions"]
@@ -50,14 +57,37 @@ class Completions(Unread):
         return self.model_of(call) is not None
 
     def asked(self, body: bytes) -> Asked:
-        """The model; the rest is not read."""
+        """Read a request body. Of several prompts each is a turn; Cohere's first version has its history apart."""
         doc = parse(body) or {}
-        return Asked(string(doc.get("model")), doc.get("stream") is True)
+        names: dict[str, str] = {}  # call id -> tool, to name the results, which only quote the id
+        turns: list[Turn] = []
+        prompts = doc.get("prompt")
+        for said in prompts if isinstance(prompts, list) else [prompts]:
+            turns += [Turn("user", said)] if isinstance(said, str) else []
+        for old in objects(doc.get("chat_history")):
+            turns.append(Turn(string(old.get("role")).lower(), string(old.get("message"))))
+        if now := string(doc.get("message")):
+            turns.append(Turn("user", now))
+        for message in objects(doc.get("messages")):
+            role, text, calls = string(message.get("role")), _text(message.get("content")), _calls(message)
+            names.update((call.id, call.name) for call in calls)
+            call_id = string(message.get("tool_call_id"))
+            results = (ToolResult(call_id, names.get(call_id, ""), text),) if role == "tool" else ()
+            turns.append(Turn(role, "" if results else text, calls, results))
+        functions = [obj(tool.get("function")) or tool for tool in objects(doc.get("tools"))]
+        tools, parameters = offered((function, function.get("parameters")) for function in functions)
+        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
-        """Which model answered, or the error; what it said is not read."""
-        doc = parse(body) or {}
-        return Said(model=string(doc.get("model")), error=_error(doc))
+        """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
+        if looks_like_sse(body, stream=stream):
+            data = [event.data for event in events(body) if event.data is not None]
+            return _said([parse(each) or {} for each in data], ended=any(each.startswith(DONE) for each in data))
+        doc = parse(body)
+        if doc is not None:
+            return _said([doc], ended="event_type" not in doc)
+        lines = [parse(line.data) or {} for line in frames(Lines(), body) if line.data is not None]
+        return _said(lines, ended=False)
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The error of the provider whose path this is."""
@@ -66,6 +96,10 @@ class Completions(Unread):
         status, message = _COHERE_FAILURES.get(failure.kind, _COHERE_FAILURES["server_error"])
         said = {"message": failure.message or message}
         return error_reply(failure.status or status, said, *retry_headers(failure.retry_after_ms))
+
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
+        """Events; the lines of Cohere's first version pass as they are."""
+        return sse_framing(start, media_type)
 
 
 def _path(call: Call) -> str:
@@ -76,3 +110,87 @@ def _error(doc: Doc) -> str | None:
     if said := string(obj(doc.get("error")).get("message")):
         return said
     return string(doc.get("message")) or None if doc.keys() <= {"message", "id"} else None
+
+
+def _text(content: object) -> str:
+    """A string, or the text blocks of a list."""
+    if isinstance(content, list):
+        return "".join(string(block.get("text")) for block in objects(content) if block.get("type") == "text")
+    return string(content)
+
+
+def _calls(message: Doc) -> tuple[ToolCall, ...]:
+    """Cohere's tool calls: of its second version, or, without ids, of its first."""
+    return tuple(_call(call) for call in objects(message.get("tool_calls")))
+
+
+def _call(call: Doc) -> ToolCall:
+    function = obj(call.get("function")) or call
+    given = function.get("arguments", function.get("parameters"))
+    arguments = given if isinstance(given, str) else dump(given or {}).decode()
+    return ToolCall(string(call.get("id")), string(function.get("name")), arguments)
+
+
+def _usage(doc: Doc) -> Usage | None:
+    """What was counted, not what was billed, where Cohere states both."""
+    stated = obj(doc.get("usage")) or obj(doc.get("meta"))
+    counted = obj(stated.get("tokens")) or obj(stated.get("billed_units")) or stated
+    found = [
+        next((count for key in keys if (count := number(_whole(counted.get(key)))) is not None), None)
+        for keys in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
+    ]
+    return Usage(*found) if found != [None, None] else None
+
+
+def _whole(count: object) -> object:
+    return int(count) if isinstance(count, float) and count.is_integer() else count  # Cohere's are `12.0` at times
+
+
+def _said(docs: Iterable[Doc], *, ended: bool) -> Said:
+    """What these documents say together: the whole answer, or the events of a stream."""
+    text: list[str] = []
+    calls: dict[object, ToolCall] = {}
+    finish, usage, model, error = None, None, "", None
+    for doc in docs:
+        kind = string(doc.get("type")) or string(doc.get("event_type"))
+        if kind == "stream-end":  # of Cohere's first version
+            doc, text, ended = {**obj(doc.get("response")), "finish_reason": doc.get("finish_reason")}, [], True
+            calls.clear()
+        ended = ended or kind == "message-end"
+        delta = obj(doc.get("delta"))
+        message = obj(delta.get("message")) or obj(doc.get("message"))
+        text += _texts(doc, message)
+        for place, call in _placed(doc, message):
+            before = calls.get(place, ToolCall("", "", ""))
+            calls[place] = ToolCall(before.id or call.id, before.name or call.name, before.arguments + call.arguments)
+        of = {**doc, **delta}
+        first = next((c for c in objects(doc.get("choices")) if number(c.get("index")) in (0, None)), {})
+        finish = string(of.get("finish_reason")) or string(first.get("finish_reason")) or finish
+        usage = _usage(of) or usage
+        model = string(doc.get("model")) or model
+        error = error or _error(doc)
+    return Said("".join(text), tuple(calls.values()), finish, usage, model, error, ended)
+
+
+def _texts(doc: Doc, message: Doc) -> Iterator[str]:
+    yield string(doc.get("text"))  # of Cohere's first version
+    content = message.get("content")
+    if not isinstance(content, dict):
+        yield _text(content)
+    else:  # a piece of a block, which names its type only when it begins
+        yield string(content.get("text"))
+    for choice in objects(doc.get("choices")):
+        if number(choice.get("index")) in (0, None):
+            yield string(choice.get("text"))
+
+
+def _placed(doc: Doc, message: Doc) -> Iterator[tuple[object, ToolCall]]:
+    """Tool calls, or the pieces of one, and which of them it is."""
+    piece = message.get("tool_calls")
+    if isinstance(piece, dict):
+        function = obj(piece.get("function"))
+        said = string(function.get("arguments"))
+        yield number(doc.get("index")) or 0, ToolCall(string(piece.get("id")), string(function.get("name")), said)
+        return
+    for place, call in enumerate((*_calls(message), *_calls(doc))):
+        yield ("whole", place), call

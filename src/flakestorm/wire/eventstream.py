@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from flakestorm.wire.sse import MAX_EVENT_BYTES, Event
 
-__all__ = ["MEDIA_TYPE", "Messages", "encode", "eventstream_framing", "messages"]
+__all__ = ["MEDIA_TYPE", "Message", "Messages", "encode", "eventstream_framing", "messages"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
@@ -38,6 +38,16 @@ def messages(body: bytes) -> Iterator[tuple[str, bytes]]:
             return
         yield _what(body[first : first + headers_bytes]), body[first + headers_bytes : last]
         at += total
+
+
+class Message(Event, frozen=True):
+    """One message; its `name` says what it is, and `data` is its payload."""
+
+    def with_data(self, data: bytes) -> Message:
+        """The same message with another payload: its headers as they came, lengths and checksums true."""
+        headers_bytes = _PRELUDE.unpack_from(self.raw)[1]
+        fields = self.raw[_PRELUDE.size : _PRELUDE.size + headers_bytes]
+        return Message(_framed(fields, data), data, self.name)
 
 
 class Messages:
@@ -67,7 +77,7 @@ class Messages:
                 break
             else:
                 raw, self.pending = self.pending[:total], self.pending[total:]
-                found.append(Event(raw, raw[slice(*payload)], _what(raw[_PRELUDE.size : payload[0]])))
+                found.append(Message(raw, raw[slice(*payload)], _what(raw[_PRELUDE.size : payload[0]])))
         return [*found, *self.end()] if self._opaque else found
 
     def end(self) -> list[Event]:
@@ -87,6 +97,10 @@ def encode(payload: bytes, headers: Mapping[str, str]) -> bytes:
         struct.pack(">B", len(name)) + name.encode() + struct.pack(">BH", 7, len(value.encode())) + value.encode()
         for name, value in headers.items()
     )
+    return _framed(fields, payload)
+
+
+def _framed(fields: bytes, payload: bytes) -> bytes:
     sizes = struct.pack(">II", _PRELUDE.size + len(fields) + len(payload) + _CHECKSUM.size, len(fields))
     message = sizes + _CHECKSUM.pack(zlib.crc32(sizes)) + fields + payload
     return message + _CHECKSUM.pack(zlib.crc32(message))

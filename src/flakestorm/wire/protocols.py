@@ -36,6 +36,7 @@ PROTOCOLS = (
     Protocol("openai_responses", "openai_responses.protocol:OpenAIResponses", ("/responses",)),
     Protocol("anthropic", "anthropic.protocol:Anthropic", ("/v1/messages", ":rawPredict", ":streamRawPredict")),
     Protocol("gemini", "gemini.protocol:Gemini", (":generateContent", ":streamGenerateContent")),
+    Protocol("interactions", "interactions:Interactions", ("/interactions",)),
     Protocol("ollama", "ollama.protocol:Ollama", ("/api/chat", "/api/generate")),
     Protocol("bedrock", "bedrock:Bedrock", ("/converse",)),
     Protocol("bedrock_invoke", "bedrock:BedrockInvoke", ("/invoke",)),

@@ -1,4 +1,4 @@
-"""What is the same in every protocol whose answers are not read.
+"""What is the same in every protocol whose answers are not changed.
 
 They pass as they are, and faults that change what they say do not fire there.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Edit, Failure
+from flakestorm.wire.frames import Framer
 
 __all__ = ["Unread"]
 
@@ -20,8 +21,9 @@ class Unread:
     def blocked(self, call: Call, message: str = "") -> None:
         """Nothing: their filters, if there are any, are not known here."""
 
-    def framing(self, start: bytes, media_type: str) -> None:
+    def framing(self, start: bytes, media_type: str) -> Framer | None:
         """Nothing: their streams, if there are any, pass as they are."""
+        return None
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply as it is."""

@@ -12,11 +12,11 @@ from flakestorm.core.call import Reply
 from flakestorm.faults.base import llm_faults
 from flakestorm.wire.base import Said
 from flakestorm.wire.protocols import wire_of
-from model_replies import PAY, SPOKEN, TOOLS, WIRES, WORDS, call_of, reply_of
+from model_replies import PAY, TOOLS, WIRES, WORDS, call_of, reply_of
 
 SEARCH = ("search", {"q": "Oslo"})
 STRINGS = ("openai_chat", "openai_responses")
-FORMS = [(wire, False) for wire in WIRES] + [(wire, True) for wire in SPOKEN]
+FORMS = [(wire, stream) for wire in WIRES for stream in (False, True)]
 each = pytest.mark.parametrize(
     ("wire", "stream"), FORMS, ids=lambda v: v if isinstance(v, str) else ("", "streamed")[v]
 )

@@ -23,13 +23,14 @@ def test_the_wire_of_the_call_spells_the_edit() -> None:
 
 SHORT: dict[str, Any] = {"max_tokens": 999}
 CHAT, MORSE = call_of("openai_chat"), replace(call_of("openai_chat"), wire="morse")
+COHERE = replace(CHAT, wire="completions")
 FAILED = replace(reply_of("openai_chat"), status=500)
 WHY: list[tuple[str, dict[str, Any], Reply, Call, str]] = [
     ("truncated_response", SHORT, reply_of("openai_chat"), CHAT, "the answer was no longer than 999 tokens"),
     ("truncated_response", {}, FAILED, CHAT, "the provider answered 500 by itself"),
     ("garbage", {}, reply_of("openai_chat", None, [PAY]), CHAT, "the answer had no words"),
     ("garbage", {}, reply_of("openai_chat"), MORSE, "no wire understands this protocol"),
-    ("refusal", {}, reply_of("bedrock", stream=True), call_of("bedrock"), "such an answer cannot be changed, or not"),
+    ("refusal", {}, reply_of("openai_chat"), COHERE, "such an answer cannot be changed, or not"),
     ("content_filter", {}, reply_of("ollama"), call_of("ollama"), "such an answer cannot be changed, or not to this"),
     ("content_filter", {"form": "prompt"}, reply_of("ollama"), call_of("ollama"), "a stopped prompt has no answer"),
     ("response_drift", {}, reply_of("openai_chat"), CHAT, "json_field_rename found nothing to change in the answer"),

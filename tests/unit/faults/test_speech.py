@@ -9,11 +9,11 @@ from flakestorm.core.call import Reply
 from flakestorm.faults.base import llm_faults
 from flakestorm.wire.base import Said
 from flakestorm.wire.protocols import wire_of
-from model_replies import PAY, SPOKEN, WIRES, WORDS, call_of, reply_of
+from model_replies import PAY, WIRES, WORDS, call_of, reply_of
 
 MODES = ("truncated_response", "empty", "garbage", "refusal", "content_filter")
-FORMS = [(wire, False) for wire in WIRES] + [(wire, True) for wire in SPOKEN]
-"""Every wire whole, and those streamed whose streams can be changed."""
+FORMS = [(wire, stream) for wire in WIRES for stream in (False, True)]
+"""Every wire, whole and streamed."""
 each = pytest.mark.parametrize(
     ("wire", "stream"), FORMS, ids=lambda v: v if isinstance(v, str) else ("", "streamed")[v]
 )
@@ -173,10 +173,3 @@ def test_what_no_wire_understands_passes_untouched(mode: str) -> None:
     world, fired = World(reply_of("openai_chat")), list[str]()
     assert world.cross(llm_fault(fired, mode), replace(call_of("openai_chat"), wire="")) is world.answer
     assert fired == []
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_binary_stream_passes_untouched(mode: str) -> None:
-    fired, reply = list[str](), reply_of("bedrock", calls=[PAY], stream=True)
-    _, body = cross(fired, mode, "bedrock", reply)
-    assert (body, fired) == (untouched(reply), [])

@@ -73,6 +73,67 @@ def test_usage_in_either_spelling_and_errors() -> None:
     assert "too long" in str(run.crossings[1][1])
 
 
+OFFER = {"type": "function", "function": {"name": "search", "description": "Finds.", "parameters": {"type": "object"}}}
+ASKED_FOR = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": {"q": "example"}}}
+TOOL_MESSAGE = {"type": "tool", "name": "search", "tool_call_id": "call_1", "content": [{"url": "https://e.test"}]}
+
+
+def bodies(run: Any) -> list[tuple[Any, Any]]:
+    return [(json.loads(call.body), json.loads(reply.body)) for call, reply in run.crossings]
+
+
+def test_tools_that_langchain_s_handler_keeps_among_the_messages_are_on_offer_and_not_called() -> None:
+    question = {"role": "user", "content": "Search"}
+    answer = {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [ASKED_FOR]}}
+    span = {**OBSERVED, "input": [question, {"role": "tool", "content": OFFER}], "output": answer}
+    [(asked, said)] = bodies(traces({"observations": [span]})[0])
+    assert asked["messages"] == [question]
+    assert [tool["function"]["name"] for tool in asked["tools"]] == ["search"]
+    [call] = said["choices"][0]["message"]["tool_calls"]
+    assert (call["id"], call["function"]["arguments"]) == ("call_1", '{"q":"example"}')
+
+
+def test_a_span_that_gave_the_message_of_its_tool_is_that_tool_s_run() -> None:
+    run = {
+        "id": "b",
+        "type": "SPAN",
+        "name": "search",
+        "startTime": "2",
+        "input": "{'q': 'example'}",
+        "metadata": {"inputs": {"q": "example"}},
+        "output": TOOL_MESSAGE,
+    }
+    node = {**run, "id": "c", "name": "tools", "startTime": "3", "output": {"messages": [TOOL_MESSAGE]}}
+    crossings = traces({"observations": [OBSERVED, run, node]})[0].crossings
+    assert [(call.kind, call.name) for call, _ in crossings[1:]] == [("tool", "search")]
+    assert json.loads(crossings[1][0].body) == {"q": "example"}
+    assert json.loads(crossings[1][1].body) == [{"url": "https://e.test"}]  # type: ignore[union-attr, arg-type]
+
+
+def test_traces_beside_their_observations() -> None:
+    stated = [{"id": "s", "input": "one", "output": "1"}, {"id": "t", "input": "two", "output": "2"}]
+    observed = [{**OBSERVED, "traceId": "t"}, {**OBSERVED, "id": "p", "traceId": "s"}]
+    runs = traces({"traces": stated, "observations": observed})
+    assert [(run.id, run.input, run.output) for run in runs] == [("t", "two", "2"), ("s", "one", "1")]
+    with pytest.raises(ValueError, match="it holds no observations"):
+        traces({"traces": stated, "observations": []})
+
+
+def test_what_langchain_s_message_says_of_itself() -> None:
+    message = {
+        "type": "AIMessageChunk",
+        "content": "ho",
+        "tool_calls": [],
+        "response_metadata": {"finish_reason": "STOP"},
+        "usage_metadata": {"input_tokens": 12, "output_tokens": 3},
+    }
+    [(_, said)] = bodies(traces({"observations": [{**OBSERVED, "output": message}]})[0])
+    assert said["choices"][0]["finish_reason"] == "STOP"
+    assert (said["usage"]["prompt_tokens"], said["usage"]["completion_tokens"]) == (12, 3)
+    [(_, said)] = bodies(traces({"observations": [{**OBSERVED, "inputUsage": 5, "outputUsage": 2}]})[0])
+    assert said["usage"]["total_tokens"] == 7
+
+
 @pytest.mark.parametrize(
     ("document", "said"),
     [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.importers.messages import as_text, conversation, parsed, unflattened
+from flakestorm.importers.messages import as_text, conversation, counted, declared, parsed, tool_said, unflattened
 
 HI = [{"role": "user", "content": "hi"}]
 ARGS = {"city": "Oslo"}
@@ -105,6 +105,42 @@ def test_candidates_reasoning_and_finish() -> None:
 
 def test_system_words_beside_the_messages() -> None:
     assert conversation({"system": "be nice", "messages": HI})[0] == {"role": "system", "content": "be nice"}
+
+
+def test_system_words_in_the_configuration_of_a_request() -> None:
+    asked = {"model": "g", "config": {"system_instruction": "Greet."}, "contents": [{"role": "user", "parts": ["x"]}]}
+    assert conversation(asked)[0] == {"role": "system", "content": "Greet."}
+
+
+def test_an_id_that_is_no_text_is_the_same_for_call_and_result() -> None:
+    key = ["run_1", "call_1"]
+    call = {"role": "assistant", "parts": [{"type": "tool_call", "id": key, "name": "f", "arguments": {}}]}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": key, "response": "sun"}]}
+    asked, said = conversation([call, result])
+    assert asked["tool_calls"][0]["id"] == said["tool_call_id"] == '["run_1","call_1"]'
+
+
+def test_tools_on_offer() -> None:
+    offer = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    assert declared([{"role": "user", "content": "x"}, {"role": "tool", "content": offer}]) == [offer]
+    assert declared(json.dumps({"messages": [], "tools": [offer]})) == [offer]
+    assert declared({"config": {"tools": [{"function_declarations": [{"name": "f"}]}]}}) == [{"name": "f"}]
+    called = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    assert declared([{"role": "tool", "content": called}, "noise"]) == declared(7) == []
+
+
+def test_a_tool_s_message_is_what_it_carries() -> None:
+    assert tool_said({"type": "tool", "content": "sun"}) == "sun"
+    assert tool_said({"kwargs": {"tool_call_id": "c", "content": [1]}}) == [1]
+    assert tool_said({"content": "sun"}) == {"content": "sun"}
+    assert tool_said("sun") == "sun"
+
+
+def test_tokens_that_an_answer_states() -> None:
+    assert counted({"usage": {"prompt_tokens": 0, "completion_tokens": 2}}) == (0, 2)
+    assert counted({"usage_metadata": {"prompt_token_count": 1, "candidates_token_count": 2}}) == (1, 2)
+    assert counted({"usageMetadata": {"promptTokenCount": 1}}) == (1, None)
+    assert counted("words") == counted({"usage": {}}) == (None, None)
 
 
 def test_flattened_names() -> None:

@@ -144,3 +144,58 @@ def test_the_ai_sdks_spans() -> None:
     assert tool.name == "search"
     assert isinstance(said, Reply)
     assert said.body == b"x"
+
+
+def test_google_s_agent_kit_keeps_requests_and_replies_in_attributes_of_its_own() -> None:
+    request = {
+        "model": "gemini",
+        "config": {"system_instruction": "Greet.", "tools": [{"function_declarations": [{"name": "say_hello"}]}]},
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    }
+    answer = {"content": {"role": "model", "parts": [{"function_call": {"name": "say_hello", "args": {}}}]}}
+    model = {
+        "gen_ai.request.model": "gemini",
+        "gcp.vertex.agent.llm_request": json.dumps(request),
+        "gcp.vertex.agent.llm_response": json.dumps({**answer, "finish_reason": "STOP"}),
+    }
+    own = {"gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": '{"greeting": "Hello"}'}
+    run = traced("t", [Span("a", "", "call_llm", 1, model), tool(2, **{"gen_ai.tool.name": "say_hello", **own})])
+    (call, reply), (used, said) = run.crossings
+    asked = json.loads(call.body)
+    assert [message["content"] for message in asked["messages"]] == ["Greet.", "hi"]
+    assert [each["function"]["name"] for each in asked["tools"]] == ["say_hello"]
+    assert body(reply)["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "say_hello"
+    assert (used.name, json.loads(used.body), body(said)) == ("say_hello", {}, {"greeting": "Hello"})
+
+
+def test_mlflow_s_spans() -> None:
+    answer = {
+        "model": "gpt-2024",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "ho"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+    }
+    model = {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.spanInputs": json.dumps({"model": "gpt", "messages": [{"role": "user", "content": "hi"}]}),
+        "mlflow.spanOutputs": json.dumps(answer),
+    }
+    find = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"q": "x"}', "mlflow.spanOutputs": '"sun"'}
+    spans = [Span("a", "", "Completions", 1, model), Span("b", "", "find", 2, find)]
+    (call, reply), (used, said) = traced("t", spans).crossings
+    assert json.loads(call.body)["model"] == "gpt"
+    assert (body(reply)["model"], body(reply)["usage"]["total_tokens"]) == ("gpt-2024", 3)
+    assert (used.kind, used.name, json.loads(used.body)) == ("tool", "find", {"q": "x"})
+    assert isinstance(said, Reply)
+    assert said.body == b"sun"
+
+
+def test_tools_on_offer_in_every_spelling() -> None:
+    schema = {"type": "object"}
+    for offer in (
+        {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "f", "parameters": schema}])},
+        {"llm.request.functions.0.name": "f", "llm.request.functions.0.parameters": json.dumps(schema)},
+        {"llm.tools.0.tool.json_schema": json.dumps({"function": {"name": "f", "parameters": schema}})},
+        {"ai.prompt.tools": [json.dumps({"type": "function", "name": "f", "inputSchema": schema})]},
+    ):
+        [(call, _)] = traced("t", [llm(**offer)]).crossings
+        assert json.loads(call.body)["tools"] == [{"type": "function", "function": {"name": "f", "parameters": schema}}]

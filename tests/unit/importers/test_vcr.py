@@ -68,9 +68,19 @@ def test_interactions_are_found_under_either_name_and_before_vcrpy_1() -> None:
         {"http_interactions": [pair, pair], "recorded_with": "betamax/0.9.0"},
         {"interactions": [pair, pair], "version": 2, "metadata": {}},
         [pair, pair],
+        {"requests": [request(), request()], "responses": [response(), response()]},
     ):
         assert recognises(document)
         assert len(crossings(document)) == 2
+
+
+def test_requests_without_their_responses_are_refused() -> None:
+    with pytest.raises(ValueError, match="it has 2 'requests' and 1 'responses': they must be pairs"):
+        crossings({"requests": [request(), request()], "responses": [response()]})
+    with pytest.raises(ValueError, match=r"exchanges\[0\] has no response"):
+        crossings({"requests": [request()], "responses": [None]})
+    with pytest.raises(ValueError, match="no list of 'interactions'"):
+        crossings({"requests": {}, "responses": []})
 
 
 def test_the_parts_of_an_old_url_are_put_together() -> None:

@@ -23,6 +23,8 @@ def kinds(text: str, name: str = "") -> list[str]:
         ("pyd_ai_0b8e8f526c3e4c8e9d437a5d0e1a2b3c", ["uuid"]),
         ("md5 0b8e8f526c3ec0de0d437a5d0e1a2b3c", []),
         ("call_abcDEF123456 and toolu_01AbCdEfGh", ["id", "id"]),
+        ("tooluse_BvssH5zaRF-PkYOc3BF_JA, mcptoolu_015oTj2fXVKL", ["id", "id"]),
+        ("tooluse_statistics_of_may", []),
         ("call_customer_service or msg_template", []),
         ("chatcmpl-AbC123xyz", ["id"]),
         (f"at {NOW.isoformat()}", ["iso"]),
@@ -74,6 +76,7 @@ def test_tokens_of_a_reply_are_those_that_are_no_times() -> None:
 
 WORDS = [
     *("0b8e8f52-6c3e-4c8e-9d43-7a5d0e1a2b3c", "0b8e8f526c3e4c8e9d437a5d0e1a2b3c", "call_abcDEF123456", "call_template"),
+    *("tooluse_BvssH5zaRF-PkYOc3BF_JA", "mcptoolu_015oTj2fXVKL"),
     *(
         "chatcmpl-AbC123xyz",
         "/tmp/tmpab12cd34",

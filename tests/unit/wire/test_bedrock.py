@@ -1,3 +1,4 @@
+from base64 import b64encode
 from typing import Any
 
 import orjson
@@ -7,6 +8,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.bedrock import Bedrock, BedrockInvoke
+from flakestorm.wire.eventstream import encode
 from wire_support import Fired
 
 WIRE, INVOKE = Bedrock(), BedrockInvoke()
@@ -97,9 +99,10 @@ def test_text_is_mapped_and_tool_calls_are_left_out() -> None:
     assert blocks(answer(THOUGHT, USE), Edit(text=lambda _: "new")) == [THOUGHT, {"text": "new"}, USE]
 
 
-def test_a_binary_stream_passes_as_it_is() -> None:
-    reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), b"\0\0\0\x10")
-    assert WIRE.edit(reply, Edit(max_tokens=0)) is reply
+def test_a_binary_stream_that_is_none_passes_as_it_is() -> None:
+    for body in (b"\0\0\0\x10", b"\0" * 40, b"no message"):
+        reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), body)
+        assert read(WIRE.edit(reply, Edit(max_tokens=0, text=str.upper))) == body
     assert not WIRE.said(b"\0\0\0\x10", stream=True).complete
 
 
@@ -112,8 +115,55 @@ def test_an_invocation_is_named_and_left_unread() -> None:
     assert INVOKE.asked(b'{"prompt":"x"}') == Asked()
     assert INVOKE.said(b'{"completion":"x"}', stream=False) == Said()
     assert INVOKE.said(b'{"message":"no"}', stream=False).error == "no"
-    reply = Reply(200, (), b"{}")
-    assert INVOKE.edit(reply, Edit(max_tokens=0)) is reply
+    reply = Reply(200, (), b'{"completion":"x"}')
+    assert read(INVOKE.edit(reply, Edit(max_tokens=0))) == b'{"completion":"x"}'
+
+
+ANTHROPIC = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "stop_reason": "tool_use",
+    "content": [
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}},
+    ],
+    "usage": {"input_tokens": 9, "output_tokens": 20},
+}
+ANTHROPIC_SAID = Said(
+    "Let me look.", (ToolCall("toolu_1", "weather", '{"city":"Paris"}'),), "tool_use", Usage(9, 20), "claude"
+)
+
+
+def chunks(*events: dict[str, Any]) -> bytes:
+    """The events as Amazon streams them: each in base64, in a JSON document, in a binary message."""
+    wrapped = [orjson.dumps({"bytes": b64encode(orjson.dumps(event)).decode(), "p": "abc"}) for event in events]
+    return b"".join(encode(each, {":event-type": "chunk", ":message-type": "event"}) for each in wrapped)
+
+
+def test_anthropic_s_models_are_understood_by_way_of_invoke() -> None:
+    asked = {"anthropic_version": "bedrock-2023-05-31", "messages": [{"role": "user", "content": "Weather?"}]}
+    assert INVOKE.asked(orjson.dumps(asked)).turns == (Turn("user", "Weather?"),)
+    body = orjson.dumps(ANTHROPIC)
+    assert INVOKE.said(body, stream=False) == ANTHROPIC_SAID
+    edited = INVOKE.edit(Reply(200, (("content-type", "application/json"),), body), Edit(max_tokens=1))
+    assert INVOKE.said(read(edited), stream=False).text == "Let"
+    refused = encode(b'{"message":"slow down"}', {":exception-type": "throttlingException"})
+    start = {"type": "message_start", "message": {**ANTHROPIC, "content": []}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Let me look."}}
+    last = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}}
+    stream = chunks(start, block, delta, last, {"type": "message_stop"})
+    said = INVOKE.said(stream, stream=True)
+    assert (said.text, said.finish, said.usage, said.complete) == ("Let me look.", "end_turn", Usage(9, 4), True)
+    broken = INVOKE.said(chunks(start, block, delta) + refused, stream=True)
+    assert (broken.text, broken.error, broken.complete) == ("Let me look.", "slow down", False)
+    assert INVOKE.said(chunks({"completion": "x"}), stream=True) == Said()
+    assert INVOKE.said(encode(b'{"bytes":"?"}', {":event-type": "chunk"}), stream=True) == Said()
+    assert INVOKE.said(refused, stream=True).error == "slow down"
+    reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), stream)
+    assert read(INVOKE.edit(reply, Edit(max_tokens=0))) == stream
 
 
 @pytest.mark.parametrize("wire", [WIRE, INVOKE], ids=lambda wire: wire.name)

@@ -174,7 +174,7 @@ def result_text(result: Doc) -> str:
     """The text in a result: of a tool, of a resource, of a prompt. Empty where it holds none."""
     blocks = [*objects(result.get("content")), *objects(result.get("contents"))]
     blocks += [obj(message.get("content")) for message in objects(result.get("messages"))]
-    return "\n".join(text for block in blocks if (text := string(block.get("text"))))
+    return "\n".join(text for block in blocks if (text := string((obj(block.get("resource")) or block).get("text"))))
 
 
 class Mcp:

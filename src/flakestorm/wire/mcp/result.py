@@ -37,12 +37,17 @@ def texts_of(result: Doc) -> list[str]:
 
 
 def with_texts(result: Doc, change: _Said) -> Doc:
-    """The result with each of its texts changed."""
+    """The result with each of its texts changed, those of embedded resources among them."""
 
-    def block(value: Any) -> Any:
+    def said(value: Any) -> Any:
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
             return value
         return {**value, "text": change(value["text"])}
+
+    def block(value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("resource"), dict):
+            return {**value, "resource": said(value["resource"])}
+        return said(value)
 
     changed = dict(result)
     for key in ("content", "contents"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flakestorm.wire.base import ToolCall
 from flakestorm.wire.calls import CallForm, Mapped
 from flakestorm.wire.editing import spread
-from flakestorm.wire.openai_chat.parts import Fragments, function_of, slot_of
+from flakestorm.wire.openai_chat.parts import Fragments, Slots, function_of
 from flakestorm.wire.shape import Doc, number, obj, objects, parse
 from flakestorm.wire.sse import DONE, Event
 
@@ -36,11 +36,11 @@ def _ends(event: Event, _doc: Doc) -> bool:
 
 def _put(docs: Sequence[Doc], to: Mapped) -> set[int]:
     found: dict[tuple[int, object], list[_Entry]] = {}
-    last: dict[int, object] = {}
+    slots: dict[int, Slots] = {}
     for at, doc in enumerate(docs):
         for index, message, streamed in _messages(doc):
             for position, entry in enumerate(objects(message.get("tool_calls"))):
-                slot = last[index] = slot_of(entry, position, last.get(index)) if streamed else position
+                slot = slots.setdefault(index, Slots()).of(entry) if streamed else position
                 found.setdefault((index, slot), []).append((at, entry))
             if isinstance(message.get("function_call"), dict):
                 found.setdefault((index, "function_call"), []).append((at, {"function": message["function_call"]}))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change, redone, spread
-from flakestorm.wire.openai_chat.parts import content_text, function_of, slot_of
+from flakestorm.wire.openai_chat.parts import Slots, content_text, function_of, usages_of
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse
 from flakestorm.wire.sse import DONE, Event, encode
 from flakestorm.wire.tokens import TokenMeter
@@ -160,8 +160,8 @@ class _Cutter:
     def __init__(self, edit: Edit) -> None:
         self._edit = edit
         self._part: object = None  # what the last counted text belonged to
-        self._slots: set[object] = set()
-        self._last: object = None
+        self._begun: set[object] = set()  # slots of the tool calls that are let out
+        self._slots = Slots()
         self.meter = TokenMeter(edit.max_tokens)
         self.cut = self.ended = False
 
@@ -225,10 +225,9 @@ class _Cutter:
         if isinstance(message.get("tool_calls"), list):
             kept: list[Doc] = []
             for position, entry in enumerate(objects(message["tool_calls"])):
-                slot = slot_of(entry, position, self._last) if streamed else position
+                slot = self._slots.of(entry) if streamed else position
                 if self.cut or not self._fits(slot, *function_of(entry)):
                     break
-                self._last = slot
                 kept.append(entry)
             if self.cut:
                 message["tool_calls"] = kept
@@ -240,11 +239,11 @@ class _Cutter:
 
     def _fits(self, slot: object, function: Doc, key: str) -> bool:
         """Whether anything of this tool call may still be said; shortens its arguments to what may."""
-        if slot not in self._slots and self.meter.full:
+        if slot not in self._begun and self.meter.full:
             self.cut = True
             return False
-        first, arguments = slot not in self._slots, function.get(key)
-        self._slots.add(slot)
+        first, arguments = slot not in self._begun, function.get(key)
+        self._begun.add(slot)
         if isinstance(arguments, str) and arguments:
             function[key] = self._take(slot, arguments)
             return first or bool(function[key])
@@ -286,12 +285,18 @@ def _with_text(content: object, text: str) -> object:
 
 def _limit_usage(doc: Doc, cutters: list[_Cutter]) -> bool:
     """Count no more output tokens than the answer has left, reasoning aside; tells whether the count changed."""
-    usage = obj(doc.get("usage"))
+    if not any(cutter.cut for cutter in cutters):
+        return False
+    limited = [_limited(usage, sum(cutter.meter.count for cutter in cutters)) for usage in usages_of(doc)]
+    return True in limited
+
+
+def _limited(usage: Doc, tokens: int) -> bool:
     output = number(usage.get("completion_tokens"))
-    if output is None or not any(cutter.cut for cutter in cutters):
+    if output is None:
         return False
     reasoning = number(obj(usage.get("completion_tokens_details")).get("reasoning_tokens")) or 0
-    left = min(output, reasoning + sum(cutter.meter.count for cutter in cutters))
+    left = min(output, reasoning + tokens)
     if left == output:
         return False
     usage["completion_tokens"] = left

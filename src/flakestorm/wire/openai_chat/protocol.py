@@ -16,7 +16,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat.calls import CHAT_CALLS
 from flakestorm.wire.openai_chat.edit import ChatRewriter, rewrite_body
-from flakestorm.wire.openai_chat.parts import Fragments, content_text, function_of
+from flakestorm.wire.openai_chat.parts import Fragments, content_text, function_of, usages_of
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import DONE, encode, events, looks_like_sse
 
@@ -89,8 +89,8 @@ def _tool_calls(message: Doc) -> tuple[ToolCall, ...]:
 
 
 def _usage(doc: Doc) -> Usage | None:
-    usage = obj(doc.get("usage"))
-    if not usage:
+    usage = next(iter(usages_of(doc)), None)
+    if usage is None:
         return None
     return Usage(number(usage.get("prompt_tokens")), number(usage.get("completion_tokens")))
 

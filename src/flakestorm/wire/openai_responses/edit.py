@@ -55,6 +55,8 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     doc = parse(body)
     if doc is None or not isinstance(doc.get("output"), list) or doc.get("status", "completed") not in _ANSWERED:
         return body
+    if doc.get("object") == "response.compaction":
+        return body
     altered = edit.text is not None and say(doc, edit.text(text_of(doc)))
     if altered and edit.finish == "refusal":
         refuse(doc)

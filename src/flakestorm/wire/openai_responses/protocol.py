@@ -3,6 +3,9 @@
 Text is what the `output_text` parts of the messages say; reasoning and refusals are left out. Tools the agent runs are
 `function_call` and `custom_tool_call`; those that OpenAI runs itself (web search, code interpreter, MCP ...) are left
 out. The word for how it ended is the response's `status`.
+
+Compaction (`/responses/compact`) asks a model too, and its answer is read the same way. It is state for later requests
+and nothing that is said, so no edit changes it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
 
+_PATHS = ("/responses", "/responses/compact")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _TEXTS = ("input_text", "output_text", "text")
 
@@ -36,7 +40,7 @@ class OpenAIResponses(OpenAI):
 
         A stored prompt may name the model in the request's place; the answer is then empty.
         """
-        if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith("/responses"):
+        if call.method != "POST" or not call.url.partition("?")[0].rstrip("/").endswith(_PATHS):
             return None
         body = outline(call.body) or {}
         model, stored = string(body.get("model")), isinstance(body.get("prompt"), dict)
@@ -164,6 +168,7 @@ def _said(doc: Doc, items: list[_Item]) -> Said:
 
 def _said_stream(body: bytes) -> Said:
     items: dict[int, _Item] = {}
+    loose: list[str] = []  # of deltas without an item, as some gateways send them
     last: Doc = {}
     model, error, complete = "", None, False
     for event in events(body):
@@ -177,6 +182,8 @@ def _said_stream(body: bytes) -> Said:
         elif kind == "response.output_text.delta" and index in items:
             place = number(doc.get("content_index")) or 0
             items[index].texts.setdefault(place, []).append(string(doc.get("delta")))
+        elif kind == "response.output_text.delta":
+            loose.append(string(doc.get("delta")))
         elif kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
             if index in items:
                 items[index].arguments.append(string(doc.get("delta")))
@@ -187,4 +194,5 @@ def _said_stream(body: bytes) -> Said:
             error = error or _error(doc) or "error"
     stated = [item for _, item in sorted(items.items())] or [_Item(item) for item in objects(last.get("output"))]
     said = _said({**last, "output": []}, stated)
-    return replace(said, model=model, error=error or said.error, complete=complete)
+    text = said.text if stated else "".join(loose)
+    return replace(said, text=text, model=model, error=error or said.error, complete=complete)

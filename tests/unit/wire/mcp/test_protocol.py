@@ -150,6 +150,12 @@ def test_a_reply_says_the_text_of_its_result(reply: bytes) -> None:
     assert (said.text, said.error, said.complete) == ("a\nb", None, True)
 
 
+def test_the_text_of_an_embedded_resource_is_text_of_the_result() -> None:
+    blocks = [{"type": "text", "text": "See:"}, {"type": "resource", "resource": {"uri": "file:///a", "text": "sun"}}]
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"content": blocks}}).encode()
+    assert Mcp().said(body, stream=False).text == "See:\nsun"
+
+
 def test_a_result_that_is_not_made_of_text_is_said_as_it_is() -> None:
     wire = Mcp()
     assert wire.said(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}', stream=False).text == '{"tools":[]}'

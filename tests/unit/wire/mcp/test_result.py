@@ -18,6 +18,7 @@ def text(*texts: str) -> list[dict[str, str]]:
 RESULTS = [
     {"content": [*text("a", "b"), {"type": "image", "data": "x"}, "odd"]},
     {"contents": [{"uri": "x://y", "text": "a"}, {"blob": "Zm9v"}, {"text": "b"}]},
+    {"content": [text("a")[0], {"type": "resource", "resource": {"uri": "x://y", "text": "b"}}]},
     {"messages": [{"role": "user", "content": text("a")[0]}, "odd", {"content": text("b")[0]}]},
 ]
 

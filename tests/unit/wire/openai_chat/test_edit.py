@@ -145,6 +145,12 @@ def test_reasoning_is_neither_cut_nor_counted() -> None:
     assert orjson.loads(edited(body, Edit(max_tokens=3)))["usage"]["completion_tokens"] == 23
 
 
+def test_usage_is_cut_wherever_it_is_stated() -> None:
+    said = chunk({"content": "The weather in Paris"}) + chunk({}, "stop", usage=USAGE, x_groq={"usage": USAGE})
+    last = orjson.loads(events(edited(said, Edit(max_tokens=3)))[-1].data or b"")
+    assert last["usage"] == last["x_groq"]["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
 def test_content_in_parts_keeps_its_form() -> None:
     parts = [
         {"type": "thinking", "thinking": []},

@@ -105,6 +105,14 @@ def test_the_usage_stated_last_counts() -> None:
     assert WIRE.said(body, stream=True).usage == Usage(9, None)
 
 
+def test_groq_states_usage_under_a_name_of_its_own() -> None:
+    own = {"x_groq": {"id": "req_1", "usage": {"prompt_tokens": 100, "completion_tokens": 20}}}
+    assert WIRE.said(stream(delta({"content": "hi"}), own), stream=True).usage == Usage(100, 20)
+    both = {**own, "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+    assert WIRE.said(stream(both), stream=True).usage == Usage(3, 4)
+    assert WIRE.said(stream({"x_groq": {"id": "req_1"}}), stream=True).usage is None
+
+
 @pytest.mark.parametrize("body", [stream(delta({"content": "hi"}), done=False), b'data: {"choi'])
 def test_a_stream_without_its_end_marker_is_not_complete(body: bytes) -> None:
     assert not WIRE.said(body, stream=True).complete

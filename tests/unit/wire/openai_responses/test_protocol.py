@@ -1,9 +1,9 @@
 import orjson
 import pytest
 
-from flakestorm.core.call import Call
+from flakestorm.core.call import Call, Reply
 from flakestorm.core.stream import read
-from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.openai_responses.protocol import OpenAIResponses
 from flakestorm.wire.sse import encode
 from wire_responses import REASONING, SEARCH, documents, message, response, said, streamed, tool, whole
@@ -25,6 +25,7 @@ CALL = tool("weather", '{"city":"Paris"}')
         ),
         (URL, {"model": "gpt-5", "previous_response_id": "resp_1"}, "gpt-5"),
         (URL, {"prompt": {"id": "pmpt_1"}}, ""),
+        (URL + "/compact", {"model": "gpt-5", "input": []}, "gpt-5"),
         (URL, {"model": "gpt-5"}, None),
         (URL, {"input": "hi"}, None),
         (URL, {"answers": [1]}, None),
@@ -37,6 +38,31 @@ def test_a_request_is_known_by_its_path_and_what_it_asks(url: str, body: object,
     assert WIRE.model_of(call) == model
     assert WIRE.recognises(call) is (model is not None)
     assert not WIRE.recognises(Call("GET", url, body=call.body))
+
+
+def test_deltas_without_an_item_are_the_text_where_nothing_else_states_it() -> None:
+    deltas = [{"type": "response.output_text.delta", "delta": piece} for piece in ("Sun", "ny.")]
+    bare = [*deltas, {"type": "response.completed", "response": {"status": "completed"}}]
+    full = [*deltas, {"type": "response.completed", "response": {"output": [message("Sunny!"), CALL]}}]
+    texts = [WIRE.said(b"".join(encode(orjson.dumps(doc)) for doc in docs), stream=True) for docs in (bare, full)]
+    assert [(said.text, len(said.tool_calls)) for said in texts] == [("Sunny.", 0), ("Sunny!", 1)]
+
+
+def test_a_compaction_counts_what_it_used_and_is_never_changed() -> None:
+    body = orjson.dumps(
+        {
+            "object": "response.compaction",
+            "output": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "3, 3?"}]},
+                {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},
+            ],
+            "usage": {"input_tokens": 154, "output_tokens": 177, "total_tokens": 331},
+        }
+    )
+    assert WIRE.said(body, stream=False) == Said(usage=Usage(154, 177))
+    reply = Reply(200, (("content-type", "application/json"),), body)
+    for edit in (Edit(text=lambda _: "No.", finish="refusal"), Edit(max_tokens=0), Edit(drop_tool_calls=True)):
+        assert read(WIRE.edit(reply, edit)) == body
 
 
 def test_a_conversation_is_read_turn_by_turn() -> None:
