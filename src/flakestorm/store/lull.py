@@ -1,0 +1,63 @@
+"""When threads of a command may work: while its runs wait for the agent, and not while they begin or end.
+
+What takes the processor at such a moment is in the way of the next requests, and makes replies seem slower than they
+were. A thread asks for each step of its work, so that it is out of the way again soon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from threading import Event as Signal
+from threading import Lock
+
+from flakestorm.core.turns import short_turns
+from flakestorm.engine.events import Event, Finished, RunFinished, RunStarted
+
+__all__ = ["MOST_S", "QUIET_S", "Lull"]
+
+QUIET_S = 0.006
+"""How long no run must have begun or ended; those that begin together take a few milliseconds to be on their way."""
+
+MOST_S = 0.25
+"""How long a step is put off at most, where runs begin and end all the time."""
+
+_at_work = Lock()  # two threads at once would only take longer over the step that each is at
+
+
+class Lull:
+    """A listener that knows when runs begin and end, and threads that wait for a lull between them."""
+
+    def __init__(self) -> None:
+        self._stirred_s = inf  # there is no lull before the first run has begun
+        self._over = Signal()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted | RunFinished):
+            self._stirred_s = time.monotonic()
+        elif isinstance(event, Finished):
+            self.end()
+
+    def end(self) -> None:
+        """No runs are under way any more: from now on, nobody waits."""
+        self._over.set()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """One step of a thread's work: entered in a lull, by one thread at a time, and with short turns."""
+        alone = not self._over.is_set() and _at_work.acquire()
+        try:
+            self._wait()
+            with short_turns():
+                yield
+        finally:
+            if alone:
+                _at_work.release()
+
+    def _wait(self) -> None:
+        latest_s = time.monotonic() + MOST_S
+        while (left_s := min(self._stirred_s + QUIET_S, latest_s) - time.monotonic()) > 0:
+            if self._over.wait(min(left_s, QUIET_S)):
+                return
