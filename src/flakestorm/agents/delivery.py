@@ -1,7 +1,8 @@
 """Requests that a mutation has changed, put on the wire as it wants: in odd frames, slowly, or many at once.
 
-The bytes are written by hand: no client would write much of what is sent here. Every copy has a connection of its own, and
-all of them stand open, each short of its last piece, before any is completed: so they overlap whatever else is under way.
+The bytes are written by hand: no client would write much of what is sent here. Every copy has a connection of its own,
+and all of them stand open, each short of its last piece, before any is completed: so they overlap whatever else is
+under way.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _get_ready(form: str, lull: Lull) -> None:
         with lull.step():
             import flakestorm.reports.terminal
         with lull.step():
-            import flakestorm.tape.reader  # noqa: F401
+            import flakestorm.tape.reader
 
 
 def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:
