@@ -129,13 +129,13 @@ class Saving:
             first = self._queue.get()
             with self._lull.step():  # runs that end together let the next ones begin, and are written together
                 batch = self._batch(first)
-                parts = [self._encode(item.report) for item in batch if item is not None and item.kind == "part"]
-                if parts:
-                    store.add(id_, parts)
-            for item in batch:
-                if item is not None and item.kind == "whole":
-                    store.finish(id_, self._encode(item.report))
-                    self.id = id_
+                whole = next((item.report for item in batch if item is not None and item.kind == "whole"), None)
+                parts = [item.report for item in batch if item is not None and item.kind == "part"]
+                if parts and whole is None:
+                    store.add(id_, [*map(self._encode, parts)])
+            if whole is not None:  # it holds what was to be added, too
+                store.finish(id_, self._encode(whole))
+                self.id = id_
             end = None in batch
 
     def _batch(self, first: _Item | None) -> list[_Item | None]:
