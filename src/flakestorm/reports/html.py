@@ -22,9 +22,9 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import orjson
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from flakestorm.core.regex import postponed
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
 from flakestorm.reports.actions import next_step
 from flakestorm.reports.blamed import TITLE, lines, picture
@@ -34,6 +34,9 @@ from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
+
+with postponed():
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
 __all__ = ["Exchanges", "prepare", "render", "write_html"]
 

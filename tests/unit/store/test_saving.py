@@ -114,10 +114,9 @@ def test_what_came_in_last_is_written_with_the_whole_and_not_twice(tmp_path) -> 
         encoded.append(report)
         return to_document(report)
 
-    with Saving(tmp_path / "s", encode) as saving:
-        with lull._at_work:  # so that nothing is written yet
-            tell(saving, sample())
-            saving(Finished(sample()))
+    with Saving(tmp_path / "s", encode) as saving, lull._at_work:  # so that nothing is written yet
+        tell(saving, sample())
+        saving(Finished(sample()))
     assert [len(report.runs) for report in encoded] == [0, 8]
     with Store(tmp_path / "s") as store:
         assert from_document(store.document(str(saving.id))) == sample()
