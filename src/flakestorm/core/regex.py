@@ -50,7 +50,7 @@ def postponed() -> Iterator[None]:
                 return compiled(pattern, flags)
             return _Later(pattern, int(flags))
 
-        re.compile = postpone  # type: ignore[assignment]
+        re.compile = postpone
         try:
             yield
         finally:
