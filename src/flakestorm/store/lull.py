@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import inf
 from threading import Event as Signal
 from threading import Lock
@@ -46,18 +46,20 @@ class Lull:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """One step of a thread's work: entered in a lull, by one thread at a time, and with short turns."""
+        """One step of a thread's work: entered in a lull, by one thread at a time, and with short turns, so that replies
+        which end the lull are heard at once. Where there is none, turns are as long as ever: short ones cost more."""
         alone = not self._over.is_set() and _at_work.acquire()
         try:
-            self._wait()
-            with short_turns():
+            with short_turns() if self._came() else nullcontext():
                 yield
         finally:
             if alone:
                 _at_work.release()
 
-    def _wait(self) -> None:
+    def _came(self) -> bool:
+        """Wait for a lull; whether there is one."""
         latest_s = time.monotonic() + MOST_S
-        while (left_s := min(self._stirred_s + QUIET_S, latest_s) - time.monotonic()) > 0:
-            if self._over.wait(min(left_s, QUIET_S)):
-                return
+        while (left_s := self._stirred_s + QUIET_S - time.monotonic()) > 0:
+            if time.monotonic() >= latest_s or self._over.wait(min(left_s, QUIET_S)):
+                return False
+        return True
