@@ -46,8 +46,9 @@ class Lull:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """One step of a thread's work: entered in a lull, by one thread at a time, and with short turns, so that replies
-        which end the lull are heard at once. Where there is none, turns are as long as ever: short ones cost more."""
+        """One step of a thread's work: entered in a lull, by one thread at a time, and with short turns, so that the
+        replies which end the lull are heard at once. Where there is none, turns are as long as ever: short ones cost
+        more."""
         alone = not self._over.is_set() and _at_work.acquire()
         try:
             with short_turns() if self._came() else nullcontext():
