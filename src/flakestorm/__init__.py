@@ -12,11 +12,12 @@ The engine is imported when it is first asked for, so that `import flakestorm` c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from flakestorm.version import __version__
 
+TYPE_CHECKING = False  # `typing` is half as long to import as a command, which puts the garbage collector off first
 if TYPE_CHECKING:
+    from typing import Any
+
     from flakestorm.api import Comparison, Options, Project, Terms, compare, load
     from flakestorm.api.forked import Forked
     from flakestorm.api.forking import fork

@@ -73,7 +73,7 @@ def test_python_versions_change_nothing(version: str) -> None:
     python = sys.executable if version == running else shutil.which(prepared) or shutil.which(f"python{version}")
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    needed = "import click, h11, msgspec, pydantic_core, yaml, orjson, re2, aiohttp"
+    needed = "import click, httptools, msgspec, pydantic_core, yaml, orjson, re2, aiohttp"
     if subprocess.run([python, "-c", needed], capture_output=True, check=False).returncode:
         pytest.skip(f"flakestorm's dependencies are not installed for Python {version}")
     assert program(python, 4, "0") == reference()

@@ -3,14 +3,13 @@
 It adds nothing to a run. No proxies from the environment, no cookies from one run to the next, no limit on connections,
 and a fresh connection for each request: a kept-alive one that the agent had just closed would look like a crash.
 
-HTTP/1.1 is spoken by h11, which knows no sockets; the socket is an asyncio transport. Both are there at once: importing
-a full client would take longer than all the rest of a small command.
+Replies are read by httptools (llhttp, the parser of Node), which knows no sockets; the socket is an asyncio transport.
+Both are there at once: importing a full client would take longer than all the rest of a small command.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 from base64 import b64encode
 from collections.abc import Sequence
@@ -18,20 +17,27 @@ from functools import cache, lru_cache
 from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
-import h11
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from flakestorm.core.call import Headers, header
 from flakestorm.core.record import Record
+from flakestorm.core.regex import later
 from flakestorm.version import __version__
 
 __all__ = ["ExchangeFailed", "Response", "Talk", "connected", "exchange", "head_of", "target_of"]
 
 CONNECT_LIMIT_S = 10.0
 HEAD_LIMIT_BYTES = 256 * 1024
+"""How long the head of a reply may be, with all interim replies before it; and what stands around its body."""
+
+CHUNK_BYTES = 16
+"""How much may stand around each byte of a body beyond that: its chunk's size, written with zeros, and line ends."""
 
 _PORTS = {"http": 80, "https": 443}
 _OURS = frozenset({"content-length", "transfer-encoding", "connection"})
-_LONE_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_LONE_PERCENT = later(r"%(?![0-9a-fA-F]{2})")
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_NOT_IN_VALUES = frozenset("\0\n\v\f\r")
 
 
 class ExchangeFailed(Exception):
@@ -85,17 +91,17 @@ async def exchange(
         ValueError: the URL is none, or a header cannot be sent.
     """
     parts = urlsplit(url)
-    head = _request(method, parts, tuple(params), tuple(headers), len(body))
-    transport, talk = await connected(parts, limit_bytes)
+    head = _head(method, parts, tuple(params), tuple(headers), len(body))
+    transport, talk = await connected(parts, method, limit_bytes)
     try:
-        transport.writelines(talk.asking(head, body))  # not waited for: an agent may answer before it has read all
+        transport.writelines((head, body))  # not waited for: an agent may answer before it has read all
         return await talk.reply
     finally:
         transport.abort()
 
 
-async def connected(parts: SplitResult, limit_bytes: int) -> tuple[asyncio.Transport, Talk]:
-    """A connection of its own to this URL's host.
+async def connected(parts: SplitResult, method: str, limit_bytes: int) -> tuple[asyncio.Transport, Talk]:
+    """A connection of its own to this URL's host, on which a request of this method will be sent.
 
     Raises:
         ExchangeFailed: there is none.
@@ -104,7 +110,7 @@ async def connected(parts: SplitResult, limit_bytes: int) -> tuple[asyncio.Trans
     try:
         async with asyncio.timeout(CONNECT_LIMIT_S):
             return await loop.create_connection(
-                lambda: Talk(limit_bytes),
+                lambda: Talk(limit_bytes, bodiless=method == "HEAD"),
                 _name(parts),
                 parts.port or _PORTS[parts.scheme],
                 ssl=_trust() if parts.scheme == "https" else None,
@@ -116,75 +122,110 @@ async def connected(parts: SplitResult, limit_bytes: int) -> tuple[asyncio.Trans
 
 
 class Talk(asyncio.Protocol):
-    """One request and its reply on one connection."""
+    """One reply on one connection. What servers get wrong and common clients let pass, it lets pass.
 
-    def __init__(self, limit_bytes: int) -> None:
+    Args:
+        limit_bytes: how much of the reply's body is wanted; with 0 it is answered by the head.
+        bodiless: whether the reply has no body, whatever its head says of one.
+    """
+
+    def __init__(self, limit_bytes: int, *, bodiless: bool) -> None:
         self.reply: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._limit = limit_bytes
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT_BYTES)
-        self._head: h11.Response | None = None
+        self._limit, self._bodiless = limit_bytes, bodiless
+        self._parser = parser = HttpResponseParser(self)
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_chunked_length=True,
+            lenient_version=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+        self._reason = b""
+        self._fields: list[tuple[str, str]] = []
+        self._status = 0  # 0 until the head is here
         self._parts: list[bytes] = []
-        self._length = 0
-        self._heard = False
-
-    def asking(self, head: h11.Request, body: bytes) -> list[bytes]:
-        """The whole request, as it is spelled on the wire."""
-        events = (head, *((h11.Data(data=body),) if body else ()), h11.EndOfMessage())
-        return [self._http.send(event) or b"" for event in events]
+        self._length = self._came = 0
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
-        self._take(data)
-
-    def eof_received(self) -> None:
-        self._take(b"")
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.reply.done():
-            self._fail(_said(error) if error else "the connection was closed")
-
-    def _take(self, data: bytes) -> None:
+        """More of the reply."""
         if self.reply.done():
             return
+        self._came += len(data)
         try:
-            self._http.receive_data(data)
-            while not self.reply.done():
-                event = self._http.next_event()
-                if event is h11.NEED_DATA or event is h11.PAUSED:
-                    return
-                self._hear(event)
-        except h11.RemoteProtocolError as error:
-            if data:
-                self._settle(ExchangeFailed("broken" if self._head else "invalid", str(error)))
-            else:  # the end, too soon
-                self._fail("the connection was closed")
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:  # that nobody has asked for
+            self._settle(ExchangeFailed("invalid", "it goes on in another protocol"))
+        except HttpParserError as error:
+            self._settle(ExchangeFailed("broken" if self._status else "invalid", str(error.__context__ or error)))
+        if self._came > HEAD_LIMIT_BYTES + self._length * (1 + CHUNK_BYTES):
+            how: Literal["broken", "invalid"] = "broken" if self._status else "invalid"
+            self._settle(ExchangeFailed(how, f"more than {HEAD_LIMIT_BYTES // 1024} KB that are no body"))
 
-    def _hear(self, event: object) -> None:
-        match event:
-            case h11.Response():
-                self._head = event
-                if not self._limit:
-                    self._answer(whole=False)
-            case h11.Data():
-                self._parts.append(bytes(event.data))
-                self._length += len(event.data)
-                if self._length > self._limit:
-                    self._answer(whole=False)
-            case h11.EndOfMessage():
-                self._answer(whole=True)
-            case h11.ConnectionClosed():
-                self._fail("the connection was closed")
+    def eof_received(self) -> None:
+        """The agent will say no more."""
+        if self._status and self._open_ended:
+            self._answer(whole=True)
+        else:
+            self._fail("the connection was closed")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        if not self.reply.done():
+            self._fail(_said(error) if error else "the connection was closed")
+        del self._parser  # it holds this, and there may be many before the garbage collector comes by
+
+    @property
+    def _open_ended(self) -> bool:
+        """Whether the end of the connection is the end of the body: nothing in the head says another."""
+        return not any(name in ("content-length", "transfer-encoding") for name, _ in self._fields)
+
+    # What the parser calls.
+
+    def on_status(self, reason: bytes) -> None:
+        """The reason phrase, or a part of it."""
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head, or of a trailer."""
+        if not self._status:
+            self._fields.append((name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")))
+
+    def on_headers_complete(self) -> None:
+        """A head is here: that of the reply, or of an interim one such as 103 Early Hints."""
+        status = self._parser.get_status_code()
+        if 100 <= status < 200:
+            return
+        codings = [value.lower() for name, value in self._fields if name == "transfer-encoding"]
+        if codings and codings != ["chunked"]:  # the body would not be what the agent means
+            self._settle(ExchangeFailed("invalid", "Transfer-Encoding can be 'chunked' and nothing else"))
+        if any("\0" in value for _, value in self._fields):
+            self._settle(ExchangeFailed("invalid", "there is a NUL in its header"))
+        self._status = status
+        if self._bodiless or not self._limit:
+            self._answer(whole=self._bodiless)
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the body."""
+        if self.reply.done():
+            return
+        self._parts.append(data)
+        self._length += len(data)
+        if self._length > self._limit:
+            self._answer(whole=False)
+
+    def on_message_complete(self) -> None:
+        """The end of a reply."""
+        if self._status:
+            self._answer(whole=True)
+        else:
+            self._reason, self._fields = b"", []
 
     def _answer(self, *, whole: bool) -> None:
-        head = self._head
-        if head is None:  # h11 gives no body without one
-            return
-        headers = tuple((name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in head.headers)
-        reason = head.reason.decode("utf-8", "replace")
-        self._settle(Response(head.status_code, reason, headers, b"".join(self._parts), whole))
+        reason = self._reason.decode("utf-8", "replace")
+        self._settle(Response(self._status, reason, tuple(self._fields), b"".join(self._parts), whole))
 
     def _fail(self, detail: str) -> None:
-        self._settle(ExchangeFailed("broken" if self._heard else "dropped", detail))
+        self._settle(ExchangeFailed("broken" if self._came else "dropped", detail))
 
     def _settle(self, outcome: Response | ExchangeFailed) -> None:
         if self.reply.done():
@@ -196,26 +237,28 @@ class Talk(asyncio.Protocol):
 
 
 @lru_cache(maxsize=64)  # the runs of a command differ in their bodies
-def _request(
-    method: str, url: SplitResult, params: tuple[tuple[str, str], ...], headers: Headers, length: int
-) -> h11.Request:
+def _head(method: str, url: SplitResult, params: tuple[tuple[str, str], ...], headers: Headers, length: int) -> bytes:
     """The request's head, for a body of this length. Where the caller names a header, that is sent and not ours.
 
     Raises:
         ValueError: the URL or a header cannot be sent.
     """
     sent = head_of(url, headers)
+    sent.sort(key=lambda pair: pair[0].lower() != "host")  # it comes first
     if length or method not in ("GET", "HEAD"):
         sent.append(("Content-Length", str(length)))
     sent.append(("Connection", "close"))
-    try:
-        return h11.Request(
-            method=method,
-            target=target_of(url, params),
-            headers=[(name.encode(), value.encode()) for name, value in sent],
-        )
-    except h11.LocalProtocolError as error:
-        raise ValueError(f"{error}: one of the names {', '.join(name for name, _ in sent)}, or its value") from error
+    if not method or not _TOKEN.issuperset(method):
+        raise ValueError(f"{method!r} is no method")
+    for name, value in sent:
+        if not name or not _TOKEN.issuperset(name):
+            raise ValueError(f"{name!r} is no name of a header")
+        if not _NOT_IN_VALUES.isdisjoint(value):
+            raise ValueError(f"the value of the header {name} has control characters in it")
+    if sum(name.lower() == "host" for name, _ in sent) > 1:
+        raise ValueError("there is more than one Host among the headers")
+    lines = [f"{method} {target_of(url, params)} HTTP/1.1", *(f"{name}: {value}" for name, value in sent)]
+    return "\r\n".join((*lines, "", "")).encode()
 
 
 def head_of(url: SplitResult, headers: Headers) -> list[tuple[str, str]]:
@@ -257,7 +300,8 @@ def _host(url: SplitResult) -> str:
 
 def _quoted(text: str, more: str) -> str:
     """Percent-encoded as far as it is not yet."""
-    return quote(_LONE_PERCENT.sub("%25", text), safe=f"/%:@!$&'()*+,;=~[]{more}")
+    text = _LONE_PERCENT.sub("%25", text) if "%" in text else text
+    return quote(text, safe=f"/%:@!$&'()*+,;=~[]{more}")
 
 
 @cache

@@ -1,8 +1,8 @@
 """Requests that a mutation has changed, put on the wire as it wants: in odd frames, slowly, or many at once.
 
-h11 refuses to write much of what is sent here, so the bytes are written by hand and only the reply is read by it. Every
-copy has a connection of its own, and all of them stand open, each short of its last piece, before any is completed: so
-they overlap whatever else is under way.
+The bytes are written by hand: no client would write much of what is sent here. Every copy has a connection of its own,
+and all of them stand open, each short of its last piece, before any is completed: so they overlap whatever else is
+under way.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from urllib.parse import urlsplit
-
-import h11
 
 from flakestorm.agents.client import Response, Talk, connected, head_of, target_of
 from flakestorm.agents.request import Request
@@ -39,9 +37,8 @@ async def deliver(request: Request, how: Delivery, *, limit_bytes: int) -> list[
     lines: list[tuple[asyncio.Transport, Talk]] = []
     try:
         while len(lines) < how.copies:
-            lines.append(await connected(parts, limit_bytes))
-        for transport, talk in lines:
-            talk.asking(_stand_in(request.method), b"")
+            lines.append(await connected(parts, request.method, limit_bytes))
+        for transport, _ in lines:
             transport.write(pieces[0])
         for piece in pieces[1:]:
             await _pause([talk for _, talk in lines], how.pause_s or OVERLAP_S)
@@ -103,11 +100,6 @@ def _pieces(message: bytes, how: Delivery) -> list[bytes]:
 async def _pause(talks: list[Talk], seconds: float) -> None:
     """Wait; not longer than until every copy has its reply."""
     await asyncio.wait([talk.reply for talk in talks], timeout=seconds)
-
-
-def _stand_in(method: str) -> h11.Request:
-    """What the reader of the reply must know of the request: whether a reply to it has a body."""
-    return h11.Request(method=method, target="/", headers=[("Host", "agent")])
 
 
 def _flat(value: str) -> str:

@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
+
+from msgspec.structs import replace
 
 from flakestorm.agents.client import ExchangeFailed, Response, exchange
 from flakestorm.agents.reading import ResponsePath, excerpt, read_body

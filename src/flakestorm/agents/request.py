@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Request", "RequestTemplate", "parse_structured_input"]
 
 _PLACEHOLDER = later(r"\{([\w.-]+)\}")
-_STRING_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
+_STRING_OR_PLACEHOLDER = later(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
 _SCALAR = later(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
-_LIKE_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*["\[{])')
+_LIKE_JSON = later(r'\s*(?:\{\s*"|\[\s*["\[{])')
 _IN_QUERY = ("GET", "DELETE")
 
 

@@ -7,16 +7,16 @@ import inspect
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from flakestorm.agents.client import ExchangeFailed, exchange
-from flakestorm.agents.loop import AgentLoop, Overdue
 from flakestorm.agents.reading import excerpt
-from flakestorm.agents.threads import in_thread
 from flakestorm.config.model import Agent
-from flakestorm.core.loading import importing_from, last_frames, load_object
 from flakestorm.errors import AgentUnreachable
+
+if TYPE_CHECKING:  # most agents have no function to be reset by
+    from flakestorm.agents.loop import AgentLoop
 
 __all__ = ["Reset"]
 
@@ -37,7 +37,7 @@ class Reset:
 
     def __init__(self, agent: Agent, folder: Path, *, loop: AgentLoop | None = None) -> None:
         self._agent, self._folder = agent, folder
-        self._loop = loop or AgentLoop()
+        self._loop = loop
         self._function: Callable[[], Any] | None = None
         self._turn = asyncio.Lock()
         self._open = ExitStack()
@@ -62,6 +62,11 @@ class Reset:
         name = self._agent.reset_function
         if name is None or self._function is not None:
             return
+        import flakestorm.agents.threads  # noqa: F401 -- before a run begins
+        from flakestorm.agents.loop import AgentLoop
+        from flakestorm.core.loading import importing_from, load_object
+
+        self._loop = self._loop or AgentLoop()
         self._open.enter_context(importing_from(self._folder))
         found = load_object(name, folder=self._folder, key="agent.reset_function")
         if not callable(found):
@@ -78,10 +83,12 @@ class Reset:
         Returns:
             What went wrong, as "reset failed: ...", or None.
         """
+        if self._agent.reset_endpoint is None and self._function is None:
+            return None
         try:
             async with asyncio.timeout(self._agent.timeout / 1000):
                 trouble = await self._call_endpoint(base, port) or await self._call_function()
-        except (TimeoutError, Overdue):
+        except TimeoutError:
             trouble = f"it took longer than {self._agent.timeout} ms"
         return f"reset failed: {trouble}" if trouble else None
 
@@ -89,7 +96,8 @@ class Reset:
         """Let go of the loop and the import path."""
         self._open.close()
         self._function = None
-        await self._loop.close()
+        if self._loop is not None:
+            await self._loop.close()
 
     async def _call_endpoint(self, base: str, port: int | None) -> str | None:
         if self._agent.reset_endpoint is None:
@@ -104,16 +112,19 @@ class Reset:
         return f"POST {url} was answered with status {reply.status}: {excerpt(reply.body[:_SAID_BYTES])}"
 
     async def _call_function(self) -> str | None:
-        if self._function is None:
+        if self._function is None or self._loop is None:
             return None
+        from flakestorm.agents.loop import Overdue
+        from flakestorm.agents.threads import in_thread
+
         function, limit_s = self._function, self._agent.timeout / 1000
         try:
             if inspect.iscoroutinefunction(function):
                 await self._loop.run(function, limit_s=limit_s)
             elif inspect.isawaitable(result := await in_thread(function)):
                 await self._loop.run(lambda: result, limit_s=limit_s)
-        except Overdue:
-            raise
+        except Overdue as error:
+            raise TimeoutError from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -124,6 +135,8 @@ class Reset:
         return None
 
     def _raised(self, error: BaseException) -> str:
+        from flakestorm.core.loading import last_frames
+
         return f"{self._agent.reset_function} raised {last_frames(error)}"
 
 

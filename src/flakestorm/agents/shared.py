@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +21,7 @@ from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.loop import AgentLoop
 from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
+from flakestorm.core.turns import short_turns
 from flakestorm.engine.ports import Boundary, Line, Say
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from flakestorm.mutations.outgoing import Outgoing
 
 __all__ = ["SharedAgent"]
-
-SWITCH_S = 0.0005
-"""How long the thread that judges may go on while a reply waits to be timed; Python's own interval is 5 ms."""
 
 _DEATH_THROES_S = 0.5
 _AGES_S = 3600.0  # whoever asks keeps to agent.timeout
@@ -61,7 +58,8 @@ class SharedAgent:
         self._instances: Instances | None = None
         self._instance: Instance | None = None
         self._loop = AgentLoop()
-        self._interval_s: float | None = None
+        self._turns = ExitStack()
+        self._started = False
         self._doubted = False
 
     async def start(self) -> None:
@@ -82,9 +80,9 @@ class SharedAgent:
                 placed = changed(self._config, agent=there).at(self._config.folder)
                 self._asked = _Asked(placed, self._outside, concurrency=1)
             await self._asked.start()
-            if self._interval_s is None:
-                self._interval_s = sys.getswitchinterval()
-                sys.setswitchinterval(SWITCH_S)
+            if not self._started:
+                self._started = True
+                self._turns.enter_context(short_turns())  # so that a reply is timed while another is judged
         except BaseException:
             await self.close()
             raise
@@ -123,9 +121,8 @@ class SharedAgent:
     async def close(self) -> None:
         """Stop it, if it was launched here, and let go of every connection."""
         instances, self._instances, self._instance = self._instances, None, None
-        interval_s, self._interval_s = self._interval_s, None
-        if interval_s is not None:
-            sys.setswitchinterval(interval_s)
+        self._turns.close()
+        self._started = False
         await self._asked.close()
         await self._loop.close()
         if instances is not None:

@@ -244,8 +244,16 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Do this on an event loop of its own; in a thread where the caller's thread has one already."""
 
     def run() -> T:
+        found: list[T] = []
+
+        async def keep() -> None:
+            found.append(
+                await work()
+            )  # not as the task's result: the runner spells out its task twice, with that in it
+
         with asyncio.Runner(loop_factory=loop_factory()) as loop:
-            return loop.run(work())
+            loop.run(keep())
+        return found[0]
 
     try:
         asyncio.get_running_loop()

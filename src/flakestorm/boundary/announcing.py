@@ -32,7 +32,7 @@ def places(environ: Mapping[str, str], stores: Iterable[Path]) -> Iterator[str]:
     for store in stores:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             texts.append((store / _FILE).read_text(encoding="utf-8"))
-    found = (match for text in texts if (match := PLACE.match(text)))
+    found = (match for text in texts if text and (match := PLACE.match(text)))
     yield from dict.fromkeys(match[0] for match in found)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flakestorm.cli.judge import resume_option
+from flakestorm.cli.judging import resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.cli.trust import approval, trust_option
@@ -63,7 +63,7 @@ def blame(
     from flakestorm.api.blame_stages import Mending
     from flakestorm.api.blaming import blame as find
     from flakestorm.cli.forms import ahead
-    from flakestorm.cli.judge import how
+    from flakestorm.cli.judging import how
     from flakestorm.cli.output import place_for, present, results_only, watching
     from flakestorm.engine.blame import Terms
     from flakestorm.tape.match import MODES

@@ -16,7 +16,7 @@ import click
 from flakestorm import api
 from flakestorm.api.loading import check_load
 from flakestorm.cli.forms import write
-from flakestorm.cli.judge import min_score_option
+from flakestorm.cli.judging import min_score_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import Place, place_for, present, results_only, watching
 from flakestorm.cli.saved import Saving, history_of, report_named, saving, store_folder

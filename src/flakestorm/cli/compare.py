@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import resume_option
+from flakestorm.cli.judging import resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import results_only, watching
 from flakestorm.cli.saved import comparison_named, report_named, store_folder

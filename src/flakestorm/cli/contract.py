@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import carry_out, how, min_score_option, resume_option
+from flakestorm.cli.judging import carry_out, how, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, present, results_only
 from flakestorm.cli.saved import saving, store_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import how
+from flakestorm.cli.judging import how
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import place_for, present, results_only, watching
 from flakestorm.cli.saved import FOLDER, both, saving

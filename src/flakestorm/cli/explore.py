@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from flakestorm.cli.judge import carry_out, resume_option
+from flakestorm.cli.judging import carry_out, resume_option
 from flakestorm.cli.options import Globals, global_options
 
 __all__ = ["explore"]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.cli.options import FORMATS
 from flakestorm.engine.events import Event, Listener, Report, RunResult, RunStarted
 from flakestorm.errors import FlakestormError, Misuse
 from flakestorm.reports.trend import Point
+from flakestorm.store.lull import Lull
 
 if TYPE_CHECKING:
     from flakestorm.reports.otel import Taped
@@ -25,10 +25,7 @@ SUFFIX = {
 }  # fmt: skip
 """What a file of this form is called by."""
 
-GIVE_WAY_S = 0.01
-"""How long getting ready for the end waits, so that the runs that begin are on their way first."""
-
-_under_way: list[Thread] = []
+_under_way: list[tuple[Thread, Lull]] = []
 
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
 
@@ -81,15 +78,16 @@ def write(report: Report, form: str, file: Path, *, history: Sequence[Point] = (
 
 def ahead(form: str) -> Listener:
     """A listener that gets ready what is shown at the end while the agent is at work, which leaves time to spare."""
-    begun = False
+    begun, lull = False, Lull()
 
     def tell(event: Event) -> None:
         nonlocal begun
+        lull(event)
         if isinstance(event, RunStarted) and not begun:
             begun = True
-            thread = Thread(target=_get_ready, args=(form,), name="flakestorm-forms", daemon=True)
+            thread = Thread(target=_get_ready, args=(form, lull), name="flakestorm-forms", daemon=True)
             thread.start()
-            _under_way.append(thread)
+            _under_way.append((thread, lull))
 
     return tell
 
@@ -97,19 +95,22 @@ def ahead(form: str) -> Listener:
 def _settle() -> None:
     """Wait for what gets ready: of a module that two threads import at once, one may be given the unfinished half."""
     while _under_way:
-        _under_way.pop().join()
+        thread, lull = _under_way.pop()
+        lull.end()
+        thread.join()
 
 
-def _get_ready(form: str) -> None:
-    sleep(GIVE_WAY_S)
+def _get_ready(form: str, lull: Lull) -> None:
     with suppress(Exception):  # whoever writes or prints it will hear of it
-        import flakestorm.reports.terminal
-        import flakestorm.tape.reader  # noqa: F401
-
         if form == "html":
-            from flakestorm.reports.html import prepare
-
-            prepare()
+            with lull.step():  # the longest first: there is a lull now, and nobody knows how many more there will be
+                import flakestorm.reports.html
+            with lull.step():
+                flakestorm.reports.html.prepare()
+        with lull.step():
+            import flakestorm.reports.terminal
+        with lull.step():
+            import flakestorm.tape.reader
 
 
 def text(report: Report, form: str, *, history: Sequence[Point] = ()) -> str:

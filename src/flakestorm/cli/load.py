@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import carry_out, min_score_option, resume_option
+from flakestorm.cli.judging import carry_out, min_score_option, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.spending import Spending, spending_options
 from flakestorm.engine.events import Report

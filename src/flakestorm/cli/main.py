@@ -71,7 +71,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are first needed."""
+    """A group whose commands are imported when they are first needed.
+
+    Attributes:
+        alone: whether the process is for one command, and then ends.
+    """
+
+    alone = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -81,6 +87,8 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"flakestorm.cli.{module}"), attribute)
+        if self.alone:
+            gc.freeze()  # what was imported stays: whoever looks for garbage later need not look at that
         return command
 
     def resolve_command(
@@ -114,6 +122,7 @@ def main(args: list[str] | None = None) -> None:
     is a good part of a short command's time, so the collector comes by less often.
     """
     gc.set_threshold(*GC_THRESHOLDS)
+    cli.alone = args is None
     try:
         code = _run(args)
         if args is None and _may_leave():

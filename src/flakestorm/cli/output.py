@@ -101,12 +101,10 @@ def present(
     Raises:
         Misuse: a report cannot be written; the message says where.
     """
-    from flakestorm.reports import terminal
+    files = list(_write(report, place, history))
+    from flakestorm.reports import terminal  # now that nobody else is importing it
     from flakestorm.reports.text import one_line
 
-    files = list(_write(report, place, history))
-    if saved is not None:
-        saved.close()
     if place.stdout:
         click.echo(text(report, place.form))
     elif options.quiet:
@@ -114,7 +112,9 @@ def present(
     else:
         terminal.summary(report, files=files, color=not options.no_color)
         _trend(history)
-        if saved is not None and saved.id is not None:
+    if saved is not None:
+        saved.close()  # which may have waited for the disk meanwhile
+        if saved.id is not None and not (place.stdout or options.quiet):
             click.echo(f"saved: {saved.id} (`flakestorm report {saved.id}` shows it again)")
     if saved is not None and saved.problem is not None:
         click.echo(f"note: this report was not saved for later: {one_line(saved.problem, 1000)}", err=True)

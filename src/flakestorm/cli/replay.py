@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from flakestorm import api
-from flakestorm.cli.judge import carry_out, resume_option
+from flakestorm.cli.judging import carry_out, resume_option
 from flakestorm.cli.options import Globals, from_option, global_options
 from flakestorm.config.replays import ReplaySession
 from flakestorm.errors import Misuse

@@ -10,7 +10,7 @@ import click
 
 from flakestorm import api
 from flakestorm.cli.forms import text, write
-from flakestorm.cli.judge import how, resume_option
+from flakestorm.cli.judging import how, resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import ON_STDOUT, how_to_resume, place_for, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder

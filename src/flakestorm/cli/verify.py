@@ -31,7 +31,7 @@ def verify(options: Globals) -> int:
 def check_reach(options: Globals) -> int:
     """What `verify` does; gives its exit code."""
     from flakestorm import api
-    from flakestorm.cli.judge import how
+    from flakestorm.cli.judging import how
     from flakestorm.cli.output import place_for, results_only
 
     project = api.load(options.config_path)

@@ -6,8 +6,8 @@ be compiled for that.
 
 from collections.abc import Mapping
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, Union, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, Union, get_args
 
 from msgspec import Meta, Struct, convert
 from msgspec.structs import FieldInfo, fields
@@ -140,7 +140,7 @@ def _key(info: FieldInfo) -> Key:
     said = (each.description for each in getattr(info.type, "__metadata__", ()) if isinstance(each, Meta))
     key = Key(info.encode_name, info.type, info.required, about=next(filter(None, said), ""))
     for kind in members(info.type):
-        many = get_origin(kind) is list
+        many = getattr(kind, "__origin__", None) is list
         inside = members(get_args(kind)[0]) if many else (kind,)
         blocks = tuple(each for each in inside if isinstance(each, type) and issubclass(each, Strict))
         if blocks:
@@ -149,12 +149,17 @@ def _key(info: FieldInfo) -> Key:
 
 
 def members(kind: Any) -> tuple[Any, ...]:
-    """The types that a type allows, without what is said about them and without None."""
-    if get_origin(kind) is Annotated:
-        return members(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return tuple(inner for member in get_args(kind) for inner in members(member))
-    return () if kind is type(None) else (kind,)
+    """The types that a type allows, without what is said about them and without None.
+
+    `typing.get_origin` asks what a type is in a dozen ways; of the keys of a file, that took longer than reading it.
+    """
+    if isinstance(kind, type):
+        return () if kind is NoneType else (kind,)
+    if hasattr(kind, "__metadata__"):
+        return members(kind.__origin__)
+    if isinstance(kind, UnionType) or getattr(kind, "__origin__", None) is Union:
+        return tuple(inner for member in kind.__args__ for inner in members(member))
+    return (kind,)
 
 
 def _prepared(block: type[Strict], data: Any) -> Any:

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
-import yaml
 from msgspec import Struct, field
-from yaml.constructor import SafeConstructor
-from yaml.resolver import Resolver
 
+from flakestorm.core.regex import postponed
 from flakestorm.errors import ConfigError
+
+with postponed():
+    import yaml
+    from yaml.constructor import SafeConstructor
+    from yaml.resolver import Resolver
 
 __all__ = ["MAX_BYTES", "Mapping", "Node", "Scalar", "Sequence", "parse", "unfold"]
 

@@ -11,16 +11,18 @@ numbers: as easy as 1, 2, 3", SC 2011), not from Python's `hash`, which changes 
 from __future__ import annotations
 
 import hashlib
-import random
-import secrets
+import os
 from collections.abc import Sequence
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:  # most commands draw nothing by it
+    import random
 
 __all__ = ["Choices", "Draw", "entropy_seed", "entropy_token"]
 
 T = TypeVar("T")
 
-Draw: TypeAlias = random.Random
+Draw: TypeAlias = "random.Random"
 """What `Choices.stream` gives: an endless row of draws of one's own."""
 
 
@@ -78,20 +80,24 @@ class Choices:
 
     def stream(self, *purpose: object) -> Draw:
         """A generator of its own for choices that come in unknown number (mutation operators, search)."""
+        import random
+
         return random.Random(int.from_bytes(self.digest(*purpose), "big"))
 
 
 def entropy_seed() -> int:
     """A fresh seed from the system, for runs that were given none. It is printed, so the run can be repeated."""
-    return secrets.randbelow(2**31)
+    return int.from_bytes(os.urandom(4), "big") >> 1
 
 
 def entropy_uuid() -> str:
     """A name that nothing else has, in the form of a random UUID."""
-    text = secrets.token_hex(16)
+    text = os.urandom(16).hex()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
 
 def entropy_token(length_bytes: int = 16) -> str:
     """An unguessable URL-safe token, for run tokens on the gateway."""
+    import secrets
+
     return secrets.token_urlsafe(length_bytes)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, get_ident
 from typing import Any, AnyStr, cast
 
-__all__ = ["later"]
+__all__ = ["later", "postponed"]
+
+_importing = Lock()
 
 
 class _Later:
@@ -27,3 +32,26 @@ def later(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
         source, flags: as `re.compile` takes them. A mistake in them is raised at the first use, so a test must make it.
     """
     return cast("re.Pattern[AnyStr]", _Later(source, flags))
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """While entered, what this thread compiles by `re.compile` is compiled when it is first used, as by `later`.
+
+    For importing a library that compiles patterns which hardly anybody needs: PyYAML's for its parser in Python, where
+    libyaml reads; Jinja's for reading templates, which are compiled already. They take longer than all else in these
+    imports. Other threads are not concerned, and nothing but importing should be done in it.
+    """
+    with _importing:
+        thread, compiled = get_ident(), re.compile
+
+        def postpone(pattern: Any, flags: int | re.RegexFlag = 0) -> Any:
+            if get_ident() != thread or not isinstance(pattern, str | bytes):
+                return compiled(pattern, flags)
+            return _Later(pattern, int(flags))
+
+        re.compile = postpone
+        try:
+            yield
+        finally:
+            re.compile = compiled

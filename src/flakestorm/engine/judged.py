@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
@@ -76,7 +75,7 @@ def judged(
     before = known or {}
     found = ((i, before.get(str(i.id)) or _verdict(i, view, world)) for i in trial.invariants)
     verdicts = tuple((invariant, verdict) for invariant, verdict in found if verdict is not None)
-    bare = with_changes(view, exchanges=())
+    bare = replace(view, exchanges=())
     if view.chaos or not view.held or not view.exchanges:
         return Judged(trial, run, bare, verdicts)
     from flakestorm.tape.tools import calls_of, tool_results_of

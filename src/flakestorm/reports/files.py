@@ -7,9 +7,13 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from flakestorm.core.regex import later
 from flakestorm.errors import Misuse
 
 __all__ = ["below", "write_whole"]
+
+_PLAIN = later(r"\w[\w.-]*(?:/\w[\w.-]*)*\Z")
+"""A relative path that is spelled as paths are, in the letters most are made of."""
 
 
 def below(path: str, base: Path | str | None) -> str:
@@ -19,6 +23,9 @@ def below(path: str, base: Path | str | None) -> str:
     """
     if not path or base is None:
         return path
+    near = f"{base}{os.sep}"
+    if near != os.sep and path.startswith(near) and _PLAIN.match(path, len(near)):  # as most do, of thousands
+        return path[len(near) :]
     try:
         return Path(path).absolute().relative_to(Path(base).absolute()).as_posix()
     except ValueError:

@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 import orjson
-from jinja2 import Environment, FileSystemBytecodeCache
 from markupsafe import Markup
 
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, RunResult, Score
@@ -32,6 +31,9 @@ from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.pages import environment, policy, source
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 __all__ = ["Exchanges", "prepare", "render", "write_html"]
 
@@ -207,14 +209,14 @@ def _broken(grid: Grid, report: Report) -> list[tuple[Square, CellResult, RunRes
 
 @cache
 def _environment() -> Environment:
-    made = environment(_bytecode_cache())
+    made = environment(_bytecode_folder())
     made.filters |= {"unbroken": unbroken, "mutated": mutated}
     made.filters |= {"label": _label, "firings": _firings, "address": _address}
     made.globals |= {"next_step": next_step, "symbol": _SYMBOL, "gauge": _gauge, "duration": _duration}
     return made
 
 
-def _bytecode_cache() -> FileSystemBytecodeCache | None:
+def _bytecode_folder() -> str | None:
     """Compiled templates lie where Python keeps the bytecode of this module; nowhere where it may keep none.
 
     Compiling the page takes longer than filling it. Who can write there can change the module itself just as well.
@@ -222,7 +224,7 @@ def _bytecode_cache() -> FileSystemBytecodeCache | None:
     folder = Path(cache_from_source(__file__)).parent
     if sys.dont_write_bytecode or not os.access(folder, os.W_OK):
         return None
-    return FileSystemBytecodeCache(str(folder), "flakestorm-template-%s.cache")
+    return str(folder)
 
 
 def _label(square: Square) -> str:

@@ -12,19 +12,24 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from flakestorm.core.regex import postponed
 from flakestorm.reports.text import encodable, one_line, visible
+
+with postponed():
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
 __all__ = ["environment", "policy", "source", "still"]
 
+_COMPILED = "flakestorm-template-%s.cache"
 
-def environment(bytecode_cache: BytecodeCache | None = None) -> Environment:
+
+def environment(bytecode: str | None = None) -> Environment:
     """An engine for the templates of this package, with the filters `visible` and `line` of `reports.text`.
 
     Args:
-        bytecode_cache: where compiled templates are kept; default: nowhere.
+        bytecode: the folder in which compiled templates are kept; default: none are.
     """
     made = Environment(
         loader=PackageLoader("flakestorm.reports"),
@@ -32,7 +37,7 @@ def environment(bytecode_cache: BytecodeCache | None = None) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=bytecode_cache,
+        bytecode_cache=FileSystemBytecodeCache(bytecode, _COMPILED) if bytecode else None,
     )
     made.filters |= {"visible": visible, "line": one_line}
     return made

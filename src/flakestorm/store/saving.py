@@ -6,19 +6,20 @@ cost of a run does not grow with the runs before it. A store that fails costs th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Event as Signal
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
 from flakestorm.core.record import Record
+from flakestorm.core.turns import short_turns
 from flakestorm.engine.events import Event, Finished, Planned, Report, RunFinished
 from flakestorm.errors import Misuse
+from flakestorm.store.lull import Lull
 
 if TYPE_CHECKING:
     from flakestorm.store.sqlite import Store
@@ -28,13 +29,6 @@ __all__ = ["Saving"]
 Encode = Callable[[Report], Mapping[str, Any]]
 BATCH = 500
 """Runs written by one transaction at most, so that other processes get their turn."""
-
-GIVE_WAY_S = 0.02
-"""How long the thread waits before it opens the store, so that the first runs are on their way first; and before it
-writes what has begun to come in, because runs that end together let the next ones begin."""
-
-TURN_S = 0.001
-"""How long a thread has its turn while the end of a command is written (Python's own default is 0.005)."""
 
 
 class _Item(Record, frozen=True):
@@ -62,8 +56,9 @@ class Saving:
         self._outline: Report | None = None
         self._bare: Report | None = None
         self._thread: Thread | None = None
-        self._ending = Signal()
-        self._turns_s: float | None = None
+        self._lull = Lull()
+        self._turns = ExitStack()
+        self._ended = False
 
     def __enter__(self) -> Saving:
         return self
@@ -72,6 +67,7 @@ class Saving:
         self.close()
 
     def __call__(self, event: Event) -> None:
+        self._lull(event)
         if isinstance(event, Planned) and event.outline is not None:
             known, self._outline = self._outline, event.outline
             # A part is encoded with its run alone: what a run costs must not grow with the plan.
@@ -96,27 +92,26 @@ class Saving:
         if thread is not None:
             self._end()
             thread.join()
-        if self._turns_s is not None:
-            sys.setswitchinterval(self._turns_s)
-            self._turns_s = None
+        self._turns.close()
 
     def _take_turns(self) -> None:
-        """From here on both threads have work to do. This one often waits for the disk, and would have to wait for its
-        turn after each time."""
-        if self._turns_s is None and self._thread is not None:
-            self._turns_s = sys.getswitchinterval()
-            sys.setswitchinterval(TURN_S)
+        """From here on both threads have work to do. The other one often waits for the disk, and would have to wait for
+        its turn after each time."""
+        if self._thread is not None and not self._ended:
+            self._ended = True
+            self._turns.enter_context(short_turns())
 
     def _end(self) -> None:
         self._queue.put(None)
-        self._ending.set()
+        self._lull.end()
 
     def _work(self) -> None:
-        self._ending.wait(GIVE_WAY_S)
         try:
-            from flakestorm.store.sqlite import Store  # in this thread, so that the command waits for no import
+            with self._lull.step():
+                from flakestorm.store.sqlite import Store  # in this thread, so that the command waits for no import
 
-            with Store(self._folder, write=True) as store:
+                store = Store(self._folder, write=True)
+            with store:
                 self._write(store)
         except Misuse as error:
             self.problem = str(error)
@@ -127,23 +122,25 @@ class Saving:
         outline = self._queue.get()
         if outline is None:
             return
-        id_ = store.begin(self._encode(outline.report))
+        with self._lull.step():
+            id_ = store.begin(self._encode(outline.report))
         end = False
         while not end:
-            batch = self._batch()
-            parts = [self._encode(item.report) for item in batch if item is not None and item.kind == "part"]
-            if parts:
-                store.add(id_, parts)
-            for item in batch:
-                if item is not None and item.kind == "whole":
-                    store.finish(id_, self._encode(item.report))
-                    self.id = id_
+            first = self._queue.get()
+            with self._lull.step():  # runs that end together let the next ones begin, and are written together
+                batch = self._batch(first)
+                whole = next((item.report for item in batch if item is not None and item.kind == "whole"), None)
+                parts = [item.report for item in batch if item is not None and item.kind == "part"]
+                if parts and whole is None:
+                    store.add(id_, [*map(self._encode, parts)])
+            if whole is not None:  # it holds what was to be added, too
+                store.finish(id_, self._encode(whole))
+                self.id = id_
             end = None in batch
 
-    def _batch(self) -> list[_Item | None]:
-        """What has come in, at least one; nothing after the end."""
-        batch = [self._queue.get()]
-        self._ending.wait(GIVE_WAY_S)
+    def _batch(self, first: _Item | None) -> list[_Item | None]:
+        """This and what has come in after it; nothing after the end."""
+        batch = [first]
         while batch[-1] is not None and len(batch) < BATCH:
             try:
                 batch.append(self._queue.get_nowait())

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import field as made
+
 from flakestorm.core.call import Headers, Repeats
 from flakestorm.core.ledger import Firing
+from flakestorm.core.record import Slate
 from flakestorm.core.site import Kind, Site
 from flakestorm.tape.copied import Text
 
@@ -22,8 +25,7 @@ FORMAT = "flakestorm-tape/1"
 End = Literal["eof", "client left", "broken"]
 
 
-@dataclass(slots=True)
-class Recorded:
+class Recorded(Slate):
     """A reply as it passed one point of the pipeline.
 
     Args:
@@ -38,8 +40,8 @@ class Recorded:
     status: int = 0
     headers: Headers = ()
     reason: str = ""
-    chunks: list[bytes] = field(default_factory=list)
-    at_ms: list[float] = field(default_factory=list)
+    chunks: list[bytes] = made(default_factory=list)
+    at_ms: list[float] = made(default_factory=list)
     stream: bool = False
     end: End = "eof"
     error: str | None = None

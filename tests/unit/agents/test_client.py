@@ -68,12 +68,26 @@ async def test_what_is_sent() -> None:
     )
 
 
+async def test_a_method_is_one_word() -> None:
+    with pytest.raises(ValueError, match="no method"):
+        await ask("http://a/", "GET /b HTTP/1.1\r\n")
+
+
 @pytest.mark.parametrize(
     ("url", "headers"),
-    [("ftp://a/", ()), ("http:///x", ()), ("http://a:99999/", ()), ("http://a/", (("a b", "c"),))],
+    [
+        ("ftp://a/", ()),
+        ("http:///x", ()),
+        ("http://a:99999/", ()),
+        ("http://a/", (("a b", "c"),)),
+        ("http://a/", (("", "c"),)),
+        ("http://a/", (("X-Größe", "c"),)),
+        ("http://a/", (("a", "b\r\nc: d"),)),
+        ("http://a/", (("Host", "a"), ("host", "b"))),
+    ],
 )
 async def test_what_cannot_be_sent_is_said(url: str, headers: Any) -> None:
-    with pytest.raises(ValueError, match=r"HTTP URL|out of range|a b"):
+    with pytest.raises(ValueError, match=r"HTTP URL|out of range|no name|control characters|more than one Host"):
         await ask(url, headers=headers)
 
 
@@ -99,6 +113,10 @@ def saying(*pieces: bytes, closing: bool = True) -> Any:
         ([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"], b"x"),
         ([b"HTTP/1.0 200 OK\r\n\r\nuntil ", b"the end"], b"until the end"),
         ([b"HTTP/1.1 204 No Content\r\n\r\n"], b""),
+        ([b"HTTP/1.1 200 OK\nContent-Length: 5\n\n", b"hello"], b"hello"),
+        ([b"HTTP/1.1 103 Early\r\nLink: a\r\n\r\n", b"HTTP/1.1 200\r\nX: a\r\n b\r\nContent-Length: 1\r\n\r\nx"], b"x"),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1;e=1\r\nx\r\n0\r\nT: t\r\n\r\n"], b"x"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 500 Another\r\n\r\n"], b"x"),
     ],
 )
 async def test_replies_of_every_framing(pieces: list[bytes], body: bytes) -> None:
@@ -116,6 +134,18 @@ async def test_the_head_alone() -> None:
     async with talking(saying(b"HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\n", closing=False)) as url:
         reply = await ask(url, limit_bytes=0)
     assert (reply.status, reply.reason, reply.whole) == (503, "Busy", False)
+
+
+async def test_a_reply_to_head_has_no_body_whatever_its_head_says() -> None:
+    async with talking(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", closing=False)) as url:
+        reply = await ask(url, "HEAD")
+    assert (reply.body, reply.whole) == (b"", True)
+
+
+async def test_names_are_small_and_values_without_what_stands_around_them() -> None:
+    async with talking(saying("HTTP/1.1 200 Größe\r\nX-A:  é \t\r\nContent-Length: 0\r\n\r\n".encode())) as url:
+        reply = await ask(url)
+    assert (reply.reason, reply.headers) == ("Größe", (("x-a", "é"), ("content-length", "0")))
 
 
 async def test_an_encoded_body_comes_as_it_is() -> None:
@@ -152,6 +182,12 @@ async def test_a_reply_before_the_request_was_read_counts() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n", "broken"),
         (b"220 ready\r\n\r\n", "invalid"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 300_000, "invalid"),
+        (b"HTTP/1.1 103 Early\r\n\r\n" * 20_000, "invalid"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nT: " + b"x" * 300_000, "broken"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", "invalid"),
+        (b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 1\r\n\r\nx", "invalid"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", "invalid"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", "invalid"),
     ],
 )
 async def test_what_is_no_whole_reply(said: bytes, how: str) -> None:

@@ -13,7 +13,8 @@ from agents_support import FakeLine, config, serving
 from flakestorm.agents.client import ExchangeFailed
 from flakestorm.agents.http import HttpAgent
 from flakestorm.agents.ready import free_port
-from flakestorm.agents.shared import SWITCH_S, SharedAgent
+from flakestorm.agents.shared import SharedAgent
+from flakestorm.core.turns import TURN_S
 from flakestorm.errors import AgentUnreachable, ConfigError
 
 LINE = FakeLine()
@@ -51,7 +52,7 @@ async def test_the_interpreter_is_left_as_it_was() -> None:
         agent = shared(url)
         await agent.start()
         await agent.start()
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_S)
+        assert sys.getswitchinterval() == pytest.approx(TURN_S)
         await agent.close()
         await agent.close()
     assert sys.getswitchinterval() == before

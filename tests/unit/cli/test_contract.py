@@ -119,7 +119,7 @@ except SystemExit as end:
     print(end.code, *sys.modules)
 """
 UNUSED = {
-    "aiohttp", "httpx", "importlib.metadata", "pydantic", "pydantic_core", "re2", "rich",
+    "aiohttp", "h11", "httpx", "importlib.metadata", "pydantic", "pydantic_core", "re2", "rich",
     *(f"flakestorm.faults.{name}" for name in ("context", "drift", "llm", "staging", "tool", "tool_result")),
     *(f"flakestorm.contracts.{name}" for name in ("safety", "trajectory")),
     *(f"flakestorm.wire.{protocol.home.partition(':')[0]}" for protocol in PROTOCOLS),
@@ -127,9 +127,9 @@ UNUSED = {
     "flakestorm.wire.mcp.protocol",
 }  # fmt: skip
 LATER = {
-    "importlib.resources", "jinja2", "lzma", "shutil", "sqlite3", "tempfile", "zipfile", "flakestorm.reports.document",
-    "flakestorm.reports.html", "flakestorm.reports.terminal", "flakestorm.store.sqlite", "flakestorm.tape.reader",
-    "flakestorm.wire.base",
+    "importlib.resources", "jinja2", "lzma", "random", "secrets", "shutil", "sqlite3", "tempfile", "zipfile",
+    "flakestorm.reports.document", "flakestorm.reports.html", "flakestorm.reports.terminal",
+    "flakestorm.store.sqlite", "flakestorm.tape.reader", "flakestorm.wire.base",
 }  # fmt: skip
 
 

@@ -245,3 +245,26 @@ assert during == [cli.GC_THRESHOLDS] and during[0] != before
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("args", "frozen"), [("None", True), ("['profiles']", False)])
+def test_what_a_command_imported_is_out_of_the_collectors_sight_where_the_process_is_its_own(
+    args: str, frozen: bool
+) -> None:
+    import subprocess
+    import sys
+
+    script = f"""
+import gc, sys
+from flakestorm.cli import main as cli
+sys.argv = ["flakestorm", "profiles"]
+run = cli._run
+def counted(args):
+    code = run(args)
+    print(gc.get_freeze_count() > 10_000, gc.get_freeze_count() == 0, file=sys.stderr)
+    return code
+cli._run = counted
+cli.main({args})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, f"{frozen} {not frozen}\n")

@@ -1,8 +1,11 @@
 import re
+import subprocess
+import sys
+from threading import Thread
 
 import pytest
 
-from flakestorm.core.regex import later
+from flakestorm.core.regex import later, postponed
 
 
 def test_it_does_what_the_compiled_pattern_does() -> None:
@@ -20,3 +23,55 @@ def test_nothing_is_compiled_before_it_is_used() -> None:
     broken = later("(")
     with pytest.raises(re.error):
         broken.search("text")
+
+
+def test_what_is_compiled_meanwhile_is_compiled_when_it_is_used() -> None:
+    compiled, elsewhere = re.compile, []
+    with postponed():
+        broken, good = re.compile("("), re.compile("a(B+)", re.IGNORECASE)
+        thread = Thread(target=lambda: elsewhere.append(re.compile("a")))
+        thread.start()
+        thread.join()
+        assert isinstance(re.compile(compiled("a")), re.Pattern)
+    assert re.compile is compiled
+    assert good.findall("xABBab") == ["BB", "b"]
+    assert isinstance(elsewhere[0], re.Pattern)
+    with pytest.raises(re.error):
+        broken.search("text")
+
+
+def test_a_failed_import_leaves_things_as_they_were() -> None:
+    compiled = re.compile
+    with pytest.raises(ImportError), postponed():
+        raise ImportError
+    assert re.compile is compiled
+
+
+LIBRARIES = r"""
+import re
+from flakestorm.config.marked import parse, unfold, yaml
+from flakestorm.reports.html import Environment
+print(unfold(parse("[1, 0x1F, 1.5, 2026-01-02, yes, ~, '=', !!str 1, {a: b}]")))
+print(yaml.safe_load("[1, 0x1F, 1.5, 2026-01-02 03:04:05, yes, ~]"), yaml.load("[é]", yaml.SafeLoader))
+print(yaml.safe_dump({"a": ["1", "yes", "2026-01-02", "x\x85"]}))
+try:
+    yaml.load("\x01", yaml.SafeLoader)
+except yaml.YAMLError as error:
+    print(error)
+page = "{% for x in y %}{{ x|urlize }} {{ 1.5 + 0x1F }}{% endfor %}{{ 'a b-c'|title }}{{ {'a b': 1}|length }}{# no #}"
+print(Environment(autoescape=True).from_string(page).render(y=["http://a.b", "a@b.c"]))
+print(isinstance(yaml.reader.Reader.NON_PRINTABLE, re.Pattern))
+"""
+
+
+def test_libraries_do_what_they_do() -> None:
+    """PyYAML and Jinja with patterns that wait, and without."""
+    said = []
+    for before in ("", "import yaml, jinja2"):
+        command = [sys.executable, "-c", before + LIBRARIES]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        said.append(done.stdout.splitlines())
+    assert (said[0][-1], said[1][-1]) == ("False", "True")
+    assert said[0][:-1] == said[1][:-1]
+    assert said[0][0].startswith("[1, 31, 1.5, '2026-01-02', True, None, '=', '1'")

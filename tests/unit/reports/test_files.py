@@ -65,6 +65,12 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
         ("", "/r/x", ""),
         ("tapes/r-1.tape", None, "tapes/r-1.tape"),
         ("out/tapes/r-1.tape", "out", "tapes/r-1.tape"),
+        ("/a/b/./t/r.tape", "/a/b", "t/r.tape"),
+        ("/a/b//t//r.tape", "/a/b", "t/r.tape"),
+        ("/a/b/../t", "/a/b", "../t"),
+        ("/a/b/.t/ü r.tape", "/a/b/", ".t/ü r.tape"),
+        ("/a", "", "/a"),
+        ("/a/b/t\n", "/a/b", "t\n"),
     ],
 )
 def test_below(path: str, base: str | None, seen: str) -> None:

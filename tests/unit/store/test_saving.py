@@ -2,12 +2,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
 from flakestorm.engine.events import Finished, Note, Planned, RunFinished
 from flakestorm.reports.document import from_document, to_document
+from flakestorm.store import lull
 from flakestorm.store.database import VARIABLE
 from flakestorm.store.saving import Saving
 from flakestorm.store.sqlite import Store
@@ -32,11 +34,10 @@ def test_a_finished_command_is_saved_whole(tmp_path) -> None:
         assert from_document(store.document(str(saving.id))) == sample()
 
 
-def test_threads_take_short_turns_only_while_the_end_is_written(tmp_path) -> None:
+def test_threads_take_short_turns_while_the_end_is_written_and_not_after(tmp_path) -> None:
     before = sys.getswitchinterval()
     with Saving(tmp_path / "s", to_document) as saving:
         tell(saving, sample())
-        assert sys.getswitchinterval() == before
         saving(Finished(sample()))
         saving(Finished(sample()))
         assert sys.getswitchinterval() < before
@@ -89,18 +90,36 @@ def test_a_plan_that_is_extended_on_the_way_is_one_report(tmp_path) -> None:
 
 def test_what_a_run_costs_does_not_grow_with_the_plan(tmp_path) -> None:
     """Everything but the first and the last document holds one run and nothing of the plan."""
+    encoded, parts_done = [], threading.Event()
+
+    def encode(report):
+        encoded.append(report)
+        if len(encoded) == 9:
+            parts_done.set()
+        return to_document(report)
+
+    with Saving(tmp_path / "s", encode) as saving:
+        tell(saving, sample())
+        assert parts_done.wait(60)
+        saving(Finished(sample()))
+    outline, *parts, whole = encoded
+    assert (outline.scenarios, whole) == (sample().scenarios, sample())
+    assert [(len(part.runs), part.scenarios, part.invariants, part.prompts) for part in parts] == [(1, (), (), ())] * 8
+
+
+def test_what_came_in_last_is_written_with_the_whole_and_not_twice(tmp_path) -> None:
     encoded = []
 
     def encode(report):
         encoded.append(report)
         return to_document(report)
 
-    with Saving(tmp_path / "s", encode) as saving:
+    with Saving(tmp_path / "s", encode) as saving, lull._at_work:  # so that nothing is written yet
         tell(saving, sample())
         saving(Finished(sample()))
-    outline, *parts, whole = encoded
-    assert (outline.scenarios, whole) == (sample().scenarios, sample())
-    assert [(len(part.runs), part.scenarios, part.invariants, part.prompts) for part in parts] == [(1, (), (), ())] * 8
+    assert [len(report.runs) for report in encoded] == [0, 8]
+    with Store(tmp_path / "s") as store:
+        assert from_document(store.document(str(saving.id))) == sample()
 
 
 KILLED = """
