@@ -9,13 +9,15 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
 
+from flakestorm.boundary.session import current
+
 __all__ = ["in_thread"]
 
 T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """Call a blocking function in a daemon thread of its own, with the caller's context variables.
+    """Call a blocking function in a daemon thread of its own, with the caller's context variables and on its lane.
 
     `asyncio.to_thread` is not used, because its few threads are joined when the loop and the interpreter end: an agent
     that hangs would take them all and then keep flakestorm from ending. Cancelling this leaves the thread running.
@@ -23,6 +25,9 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[T, None] | tuple[None, BaseException]] = loop.create_future()
     context = copy_context()
+    crossing = current()
+    if crossing is not None:
+        function = crossing.here(function)
 
     def settle(outcome: tuple[T, None] | tuple[None, BaseException]) -> None:
         if not done.done():
