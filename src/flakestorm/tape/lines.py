@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 import orjson
 
-from flakestorm.core.call import Headers
+from flakestorm.core.call import Headers, track
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.core.volume import holds_more
@@ -160,7 +160,7 @@ class Lines:
     def line(self, exchange: Exchange) -> tuple[dict[str, Any], Text | None, bytes]:
         """An exchange as a JSON object, its request body in the form that saves memory, and that body's SHA-256."""
         site, world, faults = exchange.site, exchange.world, exchange.faults
-        place = f"{exchange.lane} {exchange.url}"
+        place = f"{track(exchange.lane)} {exchange.url}"
         asked = exchange.body
         body, text, said = self._texts.put(place, asked, grows=True)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
@@ -188,7 +188,7 @@ class Lines:
 
     def kept(self, exchange: Exchange) -> tuple[Text | None, bytes]:
         """As `line`, where no file is written."""
-        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True)[1:]
+        return self._texts.put(f"{track(exchange.lane)} {exchange.url}", exchange.body, grows=True)[1:]
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
         body = reply.body
