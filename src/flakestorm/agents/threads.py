@@ -9,15 +9,13 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
 
-from flakestorm.boundary.session import current
-
 __all__ = ["in_thread"]
 
 T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """Call a blocking function in a daemon thread of its own, with the caller's context variables and on its lane.
+    """Call a blocking function in a daemon thread of its own, with the caller's context variables.
 
     `asyncio.to_thread` is not used, because its few threads are joined when the loop and the interpreter end: an agent
     that hangs would take them all and then keep flakestorm from ending. Cancelling this leaves the thread running.
@@ -25,9 +23,6 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[T, None] | tuple[None, BaseException]] = loop.create_future()
     context = copy_context()
-    crossing = current()
-    if crossing is not None:
-        function = crossing.here(function)
 
     def settle(outcome: tuple[T, None] | tuple[None, BaseException]) -> None:
         if not done.done():
@@ -41,6 +36,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
         with suppress(RuntimeError):  # the loop has ended: nobody waits any more
             loop.call_soon_threadsafe(settle, outcome)
 
+    # by its name the boundary knows that nobody else does anything meanwhile: it is no other lane than the caller's
     threading.Thread(target=work, name="flakestorm-call", daemon=True).start()
     match await done:
         case (_, BaseException() as error):

@@ -1,9 +1,9 @@
 """Holding the boundary in process: the seams of the HTTP clients that the agent itself uses.
 
 `install()` wraps the transports of httpx, httpx2, aiohttp and urllib3 (and so of requests, botocore and the SDKs built
-on them), and the stdio transport of MCP clients, once per process; and where threads get their work. A call made while a `Crossing` is active in the
-current context then flows through its pipeline; any other call passes untouched, at the price of one look at a context
-variable.
+on them), the stdio transport of MCP clients, and where threads get their work, once per process. A call made while a
+`Crossing` is active in the current context then flows through its pipeline; any other call passes untouched, at the
+price of one look at a context variable.
 
 Libraries are never imported for this: one that is already imported is wrapped at once, another when the agent imports
 it. `uninstall()` puts everything back.

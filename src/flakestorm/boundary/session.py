@@ -145,7 +145,8 @@ class Crossing:
         """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ...
 
         A job of a pool is a lane whichever thread takes it, named by who submitted it: `1.job2` is the second one of
-        lane 1; so is a thread that the agent starts (`1.thread1`), and a task of an event loop in either (`1.job2.task1`).
+        lane 1; so is a thread that the agent starts (`1.thread1`), and a task of an event loop in either one
+        (`1.job2.task1`).
 
         Args:
             seam: the one by which a call comes in with this question.

@@ -108,9 +108,9 @@ class Foreseen:
         for entry in entries:
             where = entry.url, entry.asked.hard, entry.asked.headers
             place, shared = (entry.lane, *where), (track(entry.lane), *where)
-            if (before := last.get(place)) is not None:
-                before.then = entry
-            elif (before := last.get(shared)) is not None and before.then is None:
+            if (before := last.get(place)) is not None or (
+                (before := last.get(shared)) is not None and before.then is None
+            ):
                 before.then = entry
             last[place] = last[shared] = entry
 

@@ -93,7 +93,7 @@ class Lanes:
 
 
 def _in_turn(one: str, two: str) -> bool:
-    """Whether what comes on this lane and then on the other one comes in turn, and not by the chance of who was free."""
+    """Whether what comes on this lane and then on the other one comes in turn, and not by chance of who was free."""
     if one == two or not ("." in one or "." in two):
         return True
     (who, _, which), (other, _, then) = one.rpartition("."), two.rpartition(".")

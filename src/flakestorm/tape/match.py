@@ -1,8 +1,8 @@
 """Which recorded exchange answers a request, or why none does.
 
 A request finds the recorded ones with its fingerprint by one look into a table, exact ones first, and takes the next
-that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any; those of lanes that are
-named by who started them go to such lanes first, and the others to the others. What is renamed
+that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any; those of lanes that
+are named by who started them go to such lanes first, and the others to the others. What is renamed
 must be so consistently: over the whole run one volatile token stands for one, and what a recorded reply brought into
 the run (it was served as recorded) stands for itself.
 """

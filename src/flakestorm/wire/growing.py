@@ -109,8 +109,8 @@ class Growing:
 class Sketches:
     """Sketches of long bodies: enough of them to tell which members there are, without reading again what was read.
 
-    Of every address and lane (see `track`) the last body is kept; one that goes on from it, and one that goes on from that, cost what
-    they add. Not to be used by two threads at once.
+    Of every address and lane (see `track`) the last body is kept; one that goes on from it, and one that goes on from
+    that, cost what they add. Not to be used by two threads at once.
     """
 
     __slots__ = ("_last",)
