@@ -112,12 +112,15 @@ class Crossing:
             call = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call, kind)
 
         def led(*args: P.args, **kwargs: P.kwargs) -> T:
-            before = getattr(threads, "lane", None)  # a pool's thread takes one job after the other
+            before = vars(threads).get("lane")  # of who takes it, which is mostly a pool's thread without one
             threads.lane = lane
             try:
                 return call(*args, **kwargs)
             finally:
-                threads.lane = before
+                if before is None:
+                    del threads.lane
+                else:
+                    threads.lane = before
 
         return led
 
@@ -157,8 +160,13 @@ class Crossing:
         task = None
         if loop is not None:
             self.loop, task = loop, asyncio.current_task(loop)
-        lane: str | None = getattr(self._threads, "lane", None) if task is None else self._tasks.get(task)
-        return self._open(task) if lane is None else lane
+        if task is None:
+            try:
+                return self._threads.lane  # type: ignore[no-any-return]
+            except AttributeError:
+                return self._open(None)
+        known = self._tasks.get(task)
+        return self._open(task) if known is None else known
 
     def _here(self) -> str:
         """The caller's lane; the caller need not be the agent."""

@@ -204,12 +204,14 @@ class Cleaner:
     def _keep(self, place: str, seen: _Seen) -> None:
         if place not in self._seen and len(self._seen) >= _PLACES:
             self._seen.clear()
-        self._seen[place] = self._seen[_shared(place)] = seen
+        self._seen[place] = seen
+        if (shared := _shared(place)) != place:
+            self._seen[shared] = seen
 
 
 def _shared(place: str) -> str:
     lane, _, url = place.partition(" ")
-    return f"{track(lane)} {url}"
+    return f"{track(lane)} {url}" if "." in lane else place
 
 
 class _Body:

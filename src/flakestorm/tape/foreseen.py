@@ -122,8 +122,10 @@ class Foreseen:
                 where nothing was learned since.
         """
         last = self._last.get(_place(call))
-        if last is None and (last := self._last.get(_shared(call))) is None:
-            return None
+        if last is None:
+            last = self._last.get(_shared(call)) if "." in call.lane else None
+            if last is None:
+                return None
         before, told, known, verbatim = last
         entry = told.then
         if entry is None or known != version or (rest := entry.rest) is None:
@@ -153,12 +155,15 @@ class Foreseen:
         text = entry.text
         if not verbatim and text is not None and text.length == len(call.body):
             verbatim = text.data() == call.body
-        self._last[place] = self._last[_shared(call)] = call, entry, version, verbatim
+        self._last[place] = last = call, entry, version, verbatim
+        if "." in call.lane:
+            self._last[_shared(call)] = last
 
     def forget(self, call: Call) -> None:
         """The call is another one than those that were recorded."""
         self._last.pop(_place(call), None)
-        self._last.pop(_shared(call), None)
+        if "." in call.lane:
+            self._last.pop(_shared(call), None)
 
 
 def _begins(call: Call, before: bytes, same: int) -> bool:
