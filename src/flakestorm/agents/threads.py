@@ -36,6 +36,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
         with suppress(RuntimeError):  # the loop has ended: nobody waits any more
             loop.call_soon_threadsafe(settle, outcome)
 
+    # by its name the boundary knows that nobody else does anything meanwhile: it is no other lane than the caller's
     threading.Thread(target=work, name="flakestorm-call", daemon=True).start()
     match await done:
         case (_, BaseException() as error):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -42,9 +43,9 @@ class Crossing:
 
     __slots__ = (
         "__weakref__",
-        "_lock",
         "_opened",
         "_stages",
+        "_started",
         "_tasks",
         "_threads",
         "calls",
@@ -74,8 +75,8 @@ class Crossing:
         """The event loop that the agent was last seen on, if it ever was."""
         self._threads = threading.local()
         self._tasks: WeakKeyDictionary[object, str] = WeakKeyDictionary()
-        self._lock = threading.Lock()
-        self._opened = 0
+        self._opened = count(1)
+        self._started: dict[str, Iterator[int]] = {}
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -96,14 +97,42 @@ class Crossing:
         if self.draws is not None:
             self.draws.reach(at_ms)
 
-    def led(self, call: Callable[P, T], kind: str) -> Callable[P, T]:
-        """This call, to be made in a `thread`, or as a `job`, that the agent starts now: its draws are its own."""
-        if self.draws is None:
-            return call
-        from importlib import import_module
+    def led(self, call: Callable[P, T], kind: str, *, draws: bool = True) -> Callable[P, T]:
+        """This call, to be made in a `thread`, or as a `job`, that the agent starts now: on a lane of its own.
 
-        led: Any = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call, kind)
-        return led  # type: ignore[no-any-return]
+        Args:
+            call: what is to be called, once.
+            kind: names the lane, with the number of those of its kind that this lane has started.
+            draws: whether what it draws is its own, too.
+        """
+        lane, threads = self._child(self._here(), kind), self._threads
+        if draws and self.draws is not None:
+            from importlib import import_module
+
+            call = import_module("flakestorm.boundary.shim.flakestorm_shim.lanes").after(call, kind)
+
+        def led(*args: P.args, **kwargs: P.kwargs) -> T:
+            before = vars(threads).get("lane")  # of who takes it, which is mostly a pool's thread without one
+            threads.lane = lane
+            try:
+                return call(*args, **kwargs)
+            finally:
+                if before is None:
+                    del threads.lane
+                else:
+                    threads.lane = before
+
+        return led
+
+    def here(self, call: Callable[P, T]) -> Callable[P, T]:
+        """This call, to be made in another thread on the lane of the caller, who does nothing but wait for it."""
+        lane, threads = self._here(), self._threads
+
+        def here(*args: P.args, **kwargs: P.kwargs) -> T:
+            threads.lane = lane
+            return call(*args, **kwargs)
+
+        return here
 
     def seen(self) -> None:
         """The agent is at work here: notes the event loop, if there is one."""
@@ -118,6 +147,10 @@ class Crossing:
     def lane(self, seam: str = "") -> str:
         """Which of the agent's concurrent threads or tasks is asking: `1` for the first that ever did, then `2`, ...
 
+        A job of a pool is a lane whichever thread takes it, named by who submitted it: `1.job2` is the second one of
+        lane 1; so is a thread that the agent starts (`1.thread1`), and a task of an event loop in either one
+        (`1.job2.task1`).
+
         Args:
             seam: the one by which a call comes in with this question.
         """
@@ -131,16 +164,32 @@ class Crossing:
             try:
                 return self._threads.lane  # type: ignore[no-any-return]
             except AttributeError:
-                lane = self._threads.lane = self._open()
-        else:
-            known = self._tasks.get(task)
-            lane = known if known is not None else self._tasks.setdefault(task, self._open())
+                return self._open(None)
+        known = self._tasks.get(task)
+        return self._open(task) if known is None else known
+
+    def _here(self) -> str:
+        """The caller's lane; the caller need not be the agent."""
+        task = None if asyncio._get_running_loop() is None else asyncio.current_task()
+        lane: str | None = getattr(self._threads, "lane", None) if task is None else self._tasks.get(task)
+        return self._open(task) if lane is None else lane
+
+    def _open(self, task: object | None) -> str:
+        """The lane of a thread or task that asks for the first time."""
+        within: str = getattr(self._threads, "lane", None) or ""
+        lane = self._child(within, "task") if "." in within else str(next(self._opened))
+        if task is not None:
+            return self._tasks.setdefault(task, lane)
+        self._threads.lane = lane
         return lane
 
-    def _open(self) -> str:
-        with self._lock:
-            self._opened += 1
-            return str(self._opened)
+    def _child(self, lane: str, kind: str) -> str:
+        """The lane of what this one starts now. `next` of a count is one step for the interpreter: no lock."""
+        name = f"{lane}.{kind}"
+        started = self._started.get(name)
+        if started is None:
+            started = self._started.setdefault(name, count(1))
+        return f"{name}{next(started)}"
 
     def __repr__(self) -> str:
         return f"<crossing of {self.run}>"

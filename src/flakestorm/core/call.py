@@ -29,6 +29,7 @@ __all__ = [
     "Transducer",
     "header",
     "streamed",
+    "track",
     "with_header",
     "without_headers",
 ]
@@ -110,7 +111,7 @@ class Call(Record, frozen=True):
         upload: a request body that is still being produced, to be read by the driver only; calls are equal without it.
         kind, name: what kind of thing is called and by what name; set by the classify stage.
         wire: name of the wire protocol that understands the body (`openai_chat`, ...); empty when opaque.
-        lane: which concurrent thread of the agent this call belongs to.
+        lane: which concurrent thread of the agent this call belongs to; see `track`.
         site: address within the run; set by the classify stage.
         patience_s: how long the agent's own client will wait for bytes, in seconds; None when the seam cannot know.
         repeats: what was found out when this body was compared with an earlier one, so that nobody need do it again:
@@ -204,3 +205,10 @@ def without_headers(headers: Headers, *names: str) -> Headers:
 def with_header(headers: Headers, name: str, value: str) -> Headers:
     """The headers with exactly one field of this name."""
     return (*without_headers(headers, name), (name, value))
+
+
+def track(lane: str) -> str:
+    """What stands for a lane where calls are likely to go on from one another: the lane itself, or, as each job of a
+    pool is a lane of its own (`1.job2`), one thing for all lanes that are named by who started them. A conversation
+    whose every turn is a job would else begin anew with each."""
+    return "." if "." in lane else lane

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from flakestorm.core.call import Call, Headers, Repeats, header, without_headers
+from flakestorm.core.call import Call, Headers, Repeats, header, track, without_headers
 from flakestorm.core.conversation import Turn
 from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, common_prefix, common_suffix, replaced
@@ -122,7 +122,7 @@ class Cleaner:
         ):  # fmt: skip
             return False
         if len(body) >= _SMALL:
-            seen = self._seen.get(place)
+            seen = self._before(place)
             if seen is None or seen.version != redactor.version or seen.spans:
                 return False
             prefix, suffix = seen.ends_of(body, repeats)
@@ -132,7 +132,7 @@ class Cleaner:
             return False
         if len(body) >= _SMALL and seen is not None:
             self.ends = Ends(seen.raw, prefix, suffix)
-            self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version)
+            self._keep(place, _Seen(body, len(body) - suffix if suffix else 0, [], redactor.version))
         return known == redactor.version or (
             redactor.url(exchange.url) == exchange.url
             and redactor.headers(exchange.headers) == exchange.headers
@@ -154,15 +154,15 @@ class Cleaner:
         new, place = body, ""
         if len(body) >= _SMALL:
             place = f"{call.lane} {call.url}"
-            seen = self._seen.get(place)
+            seen = self._before(place)
             if seen is None or seen.version != redactor.version or seen.spans or seen.raw is not before:
                 return False
-            new = body[_before(body, same, max(_MARGIN, redactor.longest)) :]
+            new = body[_from(body, same, max(_MARGIN, redactor.longest)) :]
         more = [value.encode("utf-8", "surrogatepass") for value in values if len(value) >= SHORTEST]
         if not redactor.silent(b"\n".join((new, *more)) if more else new):
             return False
         if place:
-            self._seen[place] = _Seen(body, same, [], redactor.version)
+            self._keep(place, _Seen(body, same, [], redactor.version))
         return True
 
     def request(self, call: Call) -> tuple[str, Headers, bytes]:
@@ -181,7 +181,7 @@ class Cleaner:
 
     def _discover_new(self, place: str, body: bytes) -> tuple[int, int]:
         """Learn from what is new in a body; how much of it, at both ends, was there before."""
-        seen = self._seen.get(place)
+        seen = self._before(place)
         if len(body) < _SMALL or seen is None or self._redactor.patterns:
             self._redactor.discover(body)
             return 0, 0
@@ -191,7 +191,7 @@ class Cleaner:
         return prefix, suffix
 
     def _known_out(self, place: str, body: bytes, prefix: int, suffix: int) -> bytes:
-        redactor, seen = self._redactor, self._seen.get(place)
+        redactor, seen = self._redactor, self._before(place)
         if len(body) < _SMALL:
             return replaced(body, redactor.spans(body))
         if seen is None or seen.version != redactor.version or not prefix + suffix or redactor.patterns:
@@ -203,10 +203,25 @@ class Cleaner:
             start = max([start, *(span[1] for span in before)])
             after = [(a + shift, b + shift, c) for a, b, c in seen.spans if a + shift >= max(end, start)]
             spans = [*before, *redactor.spans(body, start, end), *after]
-        if len(self._seen) >= _PLACES and place not in self._seen:
-            self._seen.clear()
-        self._seen[place] = _Seen(body, len(body) - suffix if suffix else 0, spans, redactor.version)
+        self._keep(place, _Seen(body, len(body) - suffix if suffix else 0, spans, redactor.version))
         return replaced(body, spans)
+
+    def _before(self, place: str) -> _Seen | None:
+        """The last body of a place; where there was none yet, that of all places that `track` takes for the same."""
+        seen = self._seen.get(place)
+        return self._seen.get(_shared(place)) if seen is None else seen
+
+    def _keep(self, place: str, seen: _Seen) -> None:
+        if place not in self._seen and len(self._seen) >= _PLACES:
+            self._seen.clear()
+        self._seen[place] = seen
+        if (shared := _shared(place)) != place:
+            self._seen[shared] = seen
+
+
+def _shared(place: str) -> str:
+    lane, _, url = place.partition(" ")
+    return f"{track(lane)} {url}" if "." in lane else place
 
 
 class _Body:
@@ -262,10 +277,10 @@ def _around(body: bytes, prefix: int, suffix: int, longest: int) -> tuple[int, i
     """The part of a body that is to be searched when so much at its ends is known."""
     margin = max(_MARGIN, longest)
     quote = body.find(b'"', min(len(body), len(body) - suffix + margin))
-    return _before(body, prefix, margin), len(body) if quote < 0 else quote + 1
+    return _from(body, prefix, margin), len(body) if quote < 0 else quote + 1
 
 
-def _before(body: bytes, prefix: int, margin: int) -> int:
+def _from(body: bytes, prefix: int, margin: int) -> int:
     """From where a body is to be searched when so much at its begin is known."""
     if prefix <= margin:
         return 0

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flakestorm.core.call import Call, Headers
+from flakestorm.core.call import Call, Headers, track
 from flakestorm.core.site import Site
 from flakestorm.tape.copied import Text
 from flakestorm.tape.fingerprint import Asked
@@ -39,7 +39,8 @@ class Entry:
         text: its body, where the tape keeps that as what others repeat, or as what repeats others.
         repeats, rest: how many bytes of what that is made from it begins with, and those after them; None where there
             are too many.
-        then: the next one of its lane to the same address, with the same header fields as far as they count.
+        then: the next one of its lane to the same address, with the same header fields as far as they count; where its
+            lane has none, the first one of the next lane that `track` takes for the same.
         said: what the exchange adds to the digest of a run, where that is known.
     """
 
@@ -105,10 +106,13 @@ class Foreseen:
         self._last: dict[tuple[str, ...], tuple[Call, Entry, int, bool]] = {}
         last: dict[tuple[object, ...], Entry] = {}
         for entry in entries:
-            place = entry.lane, entry.url, entry.asked.hard, entry.asked.headers
-            if (before := last.get(place)) is not None:
+            where = entry.url, entry.asked.hard, entry.asked.headers
+            place, shared = (entry.lane, *where), (track(entry.lane), *where)
+            if (before := last.get(place)) is not None or (
+                (before := last.get(shared)) is not None and before.then is None
+            ):
                 before.then = entry
-            last[place] = entry
+            last[place] = last[shared] = entry
 
     def seen(self, call: Call, version: int) -> Seen | None:
         """The call, if it is foreseen.
@@ -119,7 +123,9 @@ class Foreseen:
         """
         last = self._last.get(_place(call))
         if last is None:
-            return None
+            last = self._last.get(_shared(call)) if "." in call.lane else None
+            if last is None:
+                return None
         before, told, known, verbatim = last
         entry = told.then
         if entry is None or known != version or (rest := entry.rest) is None:
@@ -149,11 +155,15 @@ class Foreseen:
         text = entry.text
         if not verbatim and text is not None and text.length == len(call.body):
             verbatim = text.data() == call.body
-        self._last[place] = call, entry, version, verbatim
+        self._last[place] = last = call, entry, version, verbatim
+        if "." in call.lane:
+            self._last[_shared(call)] = last
 
     def forget(self, call: Call) -> None:
         """The call is another one than those that were recorded."""
         self._last.pop(_place(call), None)
+        if "." in call.lane:
+            self._last.pop(_shared(call), None)
 
 
 def _begins(call: Call, before: bytes, same: int) -> bool:
@@ -169,6 +179,11 @@ def _begins(call: Call, before: bytes, same: int) -> bool:
 def _place(call: Call) -> tuple[str, ...]:
     """Where calls may go on from one another."""
     return call.lane, call.url, call.method, call.kind, call.name
+
+
+def _shared(call: Call) -> tuple[str, ...]:
+    """The same of all lanes that `track` takes for one."""
+    return track(call.lane), call.url, call.method, call.kind, call.name
 
 
 def _new_values(now: Headers, before: Headers) -> list[str] | None:

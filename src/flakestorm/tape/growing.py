@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from flakestorm.core.call import Repeats
+from flakestorm.core.call import Repeats, track
 from flakestorm.tape.delta import common_prefix, common_suffix
 from flakestorm.wire.growing import LONG
 
@@ -15,7 +15,7 @@ _PLACES = 16
 
 
 class Hashes:
-    """SHA-256 of texts of which each may go on from the one before, of the same place."""
+    """SHA-256 of texts of which each may go on from the one before, of the same place: a lane, see `track`."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[bytes, int, Any]] = {}
@@ -28,7 +28,7 @@ class Hashes:
         """
         if len(data) < LONG:
             return hashlib.sha256(data).digest()
-        last, done, state = self._last.get(place, (b"", 0, None))
+        last, done, state = self._last.get(place) or self._last.get(track(place)) or (b"", 0, None)
         view = memoryview(data)
         known = done
         if state is None:
@@ -46,5 +46,5 @@ class Hashes:
         whole.update(view[kept:])
         if len(self._last) >= _PLACES and place not in self._last:
             self._last.clear()
-        self._last[place] = data, kept, state
+        self._last[place] = self._last[track(place)] = data, kept, state
         return bytes(whole.digest())

@@ -3,10 +3,15 @@
 A lane is one concurrent thread of the agent. Lanes are numbered by first arrival, so two runs may number the same ones
 differently: a lane of the replay is bound to a recorded one by the first call that is matched on it.
 
+A job of a pool, and a thread, is named by who started it and as the how manieth (`1.job2`). That is the same in
+every run, whoever comes first, so these stand for those of their name, as far as nothing says otherwise.
+
 Order is judged within a pair of lanes, if a lane is a thread. Seen from outside the agent it is a connection, and a
 pool lends one connection to many threads: then an order within it means nothing once two calls were under way at once.
 Where neither run ever had two calls under way at once, and no recorded lane was come back to (a client that opens a
 connection for each call makes a lane of each), there is one thread whatever the lanes say, and its whole order counts.
+Jobs may only happen not to overlap. Which of them comes first is then chance, unless the one that was started first is
+the one that comes first: so it counts between jobs of one lane that come in the order in which they were started.
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ __all__ = ["CONNECTIONS", "Lanes", "Placed", "single"]
 
 CONNECTIONS = "connections"
 """What the first line of a tape says under `lanes` where they are connections."""
+
+
+_DIGITS = "0123456789"
 
 
 class Placed(Protocol):
@@ -40,16 +48,24 @@ class Lanes:
     def __init__(self, entries: Sequence[Placed], *, threads: bool = True) -> None:
         self._threads = threads
         self._single = single(entries)
+        self._named = {entry.lane for entry in entries if "." in entry.lane}
         self._bound: dict[str, str] = {}
         self.taken: set[str] = set()
         """The recorded lanes that a lane of the replay stands for."""
         self._last: dict[tuple[str, str], int] = {}
-        self._latest = -1
+        self._latest, self._latest_by = -1, ""
         self._open = 0
 
     def bound(self, lane: str) -> str | None:
         """The recorded lane that this one stands for, if it is known yet."""
-        return self._bound.get(lane)
+        known = self._bound.get(lane)
+        return self._by_name(lane) if known is None and self._named and "." in lane else known
+
+    def _by_name(self, lane: str) -> str | None:
+        """The recorded lane of this name, as far as nobody stands for it."""
+        who, _, which = lane.rpartition(".")
+        name = f"{self.bound(who) or who}.{which}"
+        return name if name in self._named and name not in self.taken else None
 
     def begin(self) -> None:
         """A call of the replay is under way, until `end`."""
@@ -67,10 +83,24 @@ class Lanes:
             self.taken.add(entry.lane)
         pair = lane, entry.lane
         before = self._last.get(pair, -1)
-        broken = (self._threads and entry.n < before) or (self._single and entry.n < self._latest)
+        broken = self._threads and entry.n < before
         self._last[pair] = max(before, entry.n)
-        self._latest = max(self._latest, entry.n)
+        if entry.n > self._latest:
+            self._latest, self._latest_by = entry.n, lane
+        elif self._single and not broken:
+            broken = _in_turn(self._latest_by, lane)
         return broken
+
+
+def _in_turn(one: str, two: str) -> bool:
+    """Whether what comes on this lane and then on the other one comes in turn, and not by chance of who was free."""
+    if one == two or not ("." in one or "." in two):
+        return True
+    (who, _, which), (other, _, then) = one.rpartition("."), two.rpartition(".")
+    kind = which.rstrip(_DIGITS)
+    if who != other or kind != then.rstrip(_DIGITS):
+        return False
+    return (len(which), which) < (len(then), then)
 
 
 def single(entries: Sequence[Placed]) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 import orjson
 
-from flakestorm.core.call import Headers
+from flakestorm.core.call import Headers, track
 from flakestorm.core.ledger import Family, Firing
 from flakestorm.core.site import Site
 from flakestorm.core.volume import holds_more
@@ -100,7 +100,7 @@ class Lines:
             ends: what its request body is known to have in common with an earlier one.
         """
         site, world, faults = exchange.site, exchange.world, exchange.faults
-        place = f"{exchange.lane} {exchange.url}"
+        place = f"{track(exchange.lane)} {exchange.url}"
         asked = exchange.body
         body, text, said = self._texts.put(place, asked, grows=True, ends=ends)
         line: dict[str, Any] = {"n": exchange.n, "site": str(site)}
@@ -128,7 +128,7 @@ class Lines:
 
     def kept(self, exchange: Exchange, ends: Ends | None = None) -> tuple[Text | None, bytes]:
         """As `line`, where no file is written."""
-        return self._texts.put(f"{exchange.lane} {exchange.url}", exchange.body, grows=True, ends=ends)[1:]
+        return self._texts.put(f"{track(exchange.lane)} {exchange.url}", exchange.body, grows=True, ends=ends)[1:]
 
     def _recorded(self, reply: Recorded, url: str) -> dict[str, Any]:
         body = reply.body

@@ -1,7 +1,8 @@
 """Which recorded exchange answers a request, or why none does.
 
 A request finds the recorded ones with its fingerprint by one look into a table, exact ones first, and takes the next
-that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any. What is renamed
+that no request has had yet: of its own lane, else of a lane that nobody stands for, else of any; those of lanes that
+are named by who started them go to such lanes first, and the others to the others. What is renamed
 must be so consistently: over the whole run one volatile token stands for one, and what a recorded reply brought into
 the run (it was served as recorded) stands for itself.
 """
@@ -179,7 +180,8 @@ class Matcher:
     def _find(self, row: _Row | None, asked: Asked, lane: str) -> tuple[Entry, dict[str, str], dict[str, str]] | None:
         if row is None:
             return None
-        for entry in islice(row.waiting(self.lanes.bound(lane), self.lanes.taken), _TRIES):
+        named = "." in lane
+        for entry in islice(row.waiting(self.lanes.bound(lane), self.lanes.taken, named=named), _TRIES):
             if entry.asked is asked and self._names.asked_later(asked):
                 return entry, {}, {}
             pairs = self._names.fit(entry.asked, asked)
@@ -244,12 +246,12 @@ class _Row:
     def __init__(self) -> None:
         self.all: list[Entry] = []
         self._lanes: dict[str, deque[Entry]] = {}
-        self._fresh: deque[Entry] = deque()
+        self._fresh: tuple[deque[Entry], deque[Entry]] = deque(), deque()  # those of named lanes apart
 
     def add(self, entry: Entry) -> None:
         self.all.append(entry)
         self._lanes.setdefault(entry.lane, deque()).append(entry)
-        self._fresh.append(entry)
+        self._fresh["." in entry.lane].append(entry)
 
     def first(self, lane: str | None) -> Entry | None:
         """The next one of this lane without a request, if there is one."""
@@ -259,16 +261,23 @@ class _Row:
         _drop(own)
         return own[0] if own else None
 
-    def waiting(self, lane: str | None, taken: set[str]) -> Iterator[Entry]:
+    def waiting(self, lane: str | None, taken: set[str], *, named: bool = False) -> Iterator[Entry]:
         """Those without a request: of this lane first, then of lanes that nobody stands for, then of any. What was used
-        is dropped on the way, so that the first is found at once however many there were."""
+        is dropped on the way, so that the first is found at once however many there were.
+
+        Args:
+            named: whether those of lanes with a name come before the others.
+        """
         own = self._lanes.get(lane) if lane is not None else None
         if own is not None:
             _drop(own)
             yield from (entry for entry in own if not entry.used)
-        _drop(self._fresh)
-        yield from (entry for entry in self._fresh if not entry.used and entry.lane not in taken)
-        yield from (entry for entry in self._fresh if not entry.used and entry.lane in taken and entry.lane != lane)
+        rows = self._fresh[named], self._fresh[not named]
+        for row in rows:
+            _drop(row)
+            yield from (entry for entry in row if not entry.used and entry.lane not in taken)
+        for row in rows:
+            yield from (entry for entry in row if not entry.used and entry.lane in taken and entry.lane != lane)
 
 
 def _drop(row: deque[Entry]) -> None:

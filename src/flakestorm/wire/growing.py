@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flakestorm.core.call import Repeats
+from flakestorm.core.call import Repeats, track
 from flakestorm.wire.shape import Sketch, outlined
 
 __all__ = ["LONG", "Growing", "Sketches"]
@@ -116,8 +116,8 @@ class Growing:
 class Sketches:
     """Sketches of long bodies: enough of them to tell which members there are, without reading again what was read.
 
-    Of every address and lane the last body is kept; one that goes on from it, and one that goes on from that, cost what
-    they add. Not to be used by two threads at once.
+    Of every address and lane (see `track`) the last body is kept; one that goes on from it, and one that goes on from
+    that, cost what they add. Not to be used by two threads at once.
     """
 
     __slots__ = ("_last",)
@@ -130,22 +130,23 @@ class Sketches:
         if len(body) < LONG:
             return body, None
         place = lane, url
-        begins, growing, sketch = self._last.get(place, (None, None, None))
+        shared = track(lane), url
+        begins, growing, sketch = self._last.get(place) or self._last.get(shared) or (None, None, None)
+        if place not in self._last and len(self._last) >= _PLACES:
+            self._last.clear()
         if growing is not None and sketch is not None and (added := growing.added_in(body)) is not None:
-            self._last[place] = body, growing.to(body, added), sketch
+            self._last[place] = self._last[shared] = body, growing.to(body, added), sketch
             return sketch, (body, growing.body, growing.end)
         if growing is not None and (members := growing.rest_of(body)) is not None:
             sketch = _sketch(growing.name, members)
-            self._last[place] = body, growing.to(body, bytes(members[growing.name])), sketch
+            self._last[place] = self._last[shared] = body, growing.to(body, bytes(members[growing.name])), sketch
             return body if sketch is None else sketch, (body, growing.body, growing.end)
         if begins is None:
-            if len(self._last) >= _PLACES:
-                self._last.clear()
-            self._last[place] = body, None, None  # nothing says yet that it will go on
+            self._last[place] = self._last[shared] = body, None, None  # nothing says yet that it will go on
         elif body.startswith(memoryview(begins)[: LONG // 2]):
-            self._last[place] = body, _growing(body), None
+            self._last[place] = self._last[shared] = body, _growing(body), None
         else:
-            self._last[place] = body, None, None
+            self._last[place] = self._last[shared] = body, None, None
         return body, None
 
 

@@ -7,6 +7,9 @@ from contextvars import ContextVar
 import pytest
 
 from flakestorm.agents.threads import in_thread
+from flakestorm.boundary.inprocess import held as threads_held
+from flakestorm.boundary.session import Crossing
+from flakestorm.core.pipeline import chain
 
 mark: ContextVar[str] = ContextVar("mark", default="none")
 
@@ -45,3 +48,9 @@ def test_a_thread_that_outlives_the_loop_disturbs_nobody() -> None:
     go.set()
     seen[0].join(20)
     assert not seen[0].is_alive()
+
+
+async def test_the_thread_is_on_the_lane_of_who_waits_for_it() -> None:
+    crossing = Crossing("r-1", chain())
+    with threads_held(), crossing.active():
+        assert [await in_thread(crossing.lane), await in_thread(crossing.lane), crossing.lane()] == ["1"] * 3

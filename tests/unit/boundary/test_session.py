@@ -81,6 +81,52 @@ async def test_each_task_has_a_lane() -> None:
     assert await asyncio.gather(ask(), ask()) == [("1", "1"), ("2", "2")]
 
 
+def test_a_job_is_a_lane_named_by_who_submitted_it_and_not_by_who_takes_it() -> None:
+    crossing = Crossing("r-1", chain())
+    jobs = [crossing.led(crossing.lane, "job") for _ in range(3)]
+    other = crossing.led(crossing.lane, "thread")
+    assert [jobs[2](), jobs[0](), other(), jobs[1]()] == ["1.job3", "1.job1", "1.thread1", "1.job2"]
+    assert crossing.lane() == "1", "whoever took them is on their own lane again"
+
+
+def test_what_a_job_starts_descends_from_it() -> None:
+    crossing = Crossing("r-1", chain())
+
+    async def task() -> str:
+        return crossing.lane()
+
+    def job() -> list[str]:
+        inner = crossing.led(crossing.lane, "job")
+        return [inner(), crossing.lane(), asyncio.run(task()), asyncio.run(task())]
+
+    crossing.led(str, "job")
+    assert crossing.led(job, "job")() == ["1.job2.job1", "1.job2", "1.job2.task1", "1.job2.task2"]
+
+
+def test_a_job_is_on_its_lane_in_whatever_context_it_is_made() -> None:
+    crossing = Crossing("r-1", chain())
+    with crossing.active():
+        context = copy_context()
+    assert crossing.led(context.run, "job")(crossing.lane) == "1.job1"
+
+
+def test_a_job_that_fails_leaves_its_lane_too() -> None:
+    crossing = Crossing("r-1", chain())
+    with pytest.raises(ZeroDivisionError):
+        crossing.led(lambda: 1 // 0, "job")()
+    assert crossing.lane() == "1"
+
+
+async def test_a_thread_can_go_on_for_its_caller_whose_loop_is_not_the_agent_s() -> None:
+    crossing = Crossing("r-1", chain())
+    call = crossing.here(crossing.lane)
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+    thread.join()
+    assert (found, crossing.loop) == (["1"], None)
+
+
 def test_a_crossing_says_whose_it_is() -> None:
     assert repr(Crossing("r-0007", chain())) == "<crossing of r-0007>"
 

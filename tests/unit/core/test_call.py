@@ -1,7 +1,7 @@
 import pickle
 from dataclasses import replace
 
-from flakestorm.core.call import PULL, Call, Reply, header, with_header, without_headers
+from flakestorm.core.call import PULL, Call, Reply, header, track, with_header, without_headers
 
 HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Id", "1"), ("x-id", "2"))
 
@@ -36,3 +36,7 @@ def test_calls_and_replies_are_values() -> None:
     assert "upload" not in repr(call)
     for value in (replace(call, upload=None), Reply(404, HEADERS, b"x", (), "gone")):
         assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_lanes_named_by_who_started_them_share_a_track() -> None:
+    assert [track(lane) for lane in ("", "1", "12", "1.job2", "3.job1.task2")] == ["", "1", "12", ".", "."]

@@ -64,3 +64,37 @@ def test_a_replay_that_is_concurrent_has_no_whole_order() -> None:
     lanes.end()
     assert not lanes.served("1", b)
     assert not lanes.served("2", a)
+
+
+def test_a_named_lane_stands_for_that_of_its_name() -> None:
+    first, _, third = row("1", "1.job1", "1.job2", long=True)
+    lanes = Lanes(row("1", "1.job1", "1.job2", long=True))
+    assert (lanes.bound("1.job2"), lanes.bound("1.job3"), lanes.bound("1")) == ("1.job2", None, None)
+    lanes.served("1.job1", third)  # it does what the other one did
+    assert (lanes.bound("1.job1"), lanes.bound("1.job2")) == ("1.job2", None)
+    lanes.served("7", first)
+    assert lanes.bound("7.job1") == "1.job1", "who started it is another number now"
+
+
+def test_a_tape_on_which_jobs_have_no_names_binds_as_ever() -> None:
+    a, b = row("1", "2", long=True)
+    lanes = Lanes([a, b])
+    assert lanes.bound("1.job1") is None
+    lanes.served("1.job1", b)
+    assert lanes.bound("1.job1") == "2"
+
+
+def test_jobs_that_only_happened_not_to_overlap_have_no_order() -> None:
+    for one, two in (("1.job1", "1.job2"), ("1.job9", "1.job10"), ("1", "1.job1"), ("1.job1", "2.job1")):
+        a, b = entries = row(one, two)
+        lanes = Lanes(entries)
+        assert not lanes.served(two, b)
+        assert not lanes.served(one, a), (one, two)
+
+
+def test_jobs_that_come_in_turn_have_one() -> None:
+    for one, two in (("1.job1", "1.job2"), ("1.job9", "1.job10"), ("1.job1.task1", "1.job1.task2")):
+        a, b = entries = row(one, two)
+        lanes = Lanes(entries)
+        assert not lanes.served(one, b)
+        assert lanes.served(two, a), "what was asked first is asked last now"

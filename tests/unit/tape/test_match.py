@@ -144,3 +144,17 @@ def test_a_growing_chat_is_kept_once() -> None:
     tape = Matcher((exchange(n, chat(*turns[: n + 1])) for n in range(200)), spans=SPANS)
     assert len(tape._requests._parts) == 201  # the turns and the model
     assert {tape.match(request(chat(*turns[: n + 1])), "1").outcome for n in range(200)} == {"exact"}
+
+
+@pytest.mark.parametrize("order", [["1", "1.job1", "1.job2"], ["1.job2", "1.job1", "1"], ["1.job2", "1", "1.job1"]])
+def test_jobs_that_ask_alike_get_their_own_whoever_comes_first(order: list[str]) -> None:
+    lanes = ["1.job2", "1", "1.job1"]  # as they came when it was recorded
+    tape = matcher(*(exchange(n, chat("hi"), lane=lane, duration_ms=500.0) for n, lane in enumerate(lanes)))
+    found = {lane: tape.match(request(chat("hi")), lane).entry for lane in order}
+    assert {lane: entry.lane for lane, entry in found.items() if entry} == {lane: lane for lane in lanes}
+
+
+def test_a_job_that_is_not_on_the_tape_gets_what_is_left() -> None:
+    tape = matcher(exchange(0, chat("hi"), lane="1"), exchange(1, chat("hi"), lane="2"))
+    found = [tape.match(request(chat("hi")), lane).entry for lane in ("1.job1", "1")]
+    assert [entry.lane for entry in found if entry] == ["1", "2"]

@@ -140,6 +140,14 @@ def test_a_sketch_tells_what_the_body_tells(todo: list[tuple[int, int, bytes, bo
         assert outline(sketch) == outline(body)
 
 
+def test_turns_that_are_jobs_go_on_from_one_another() -> None:
+    sketches, asked = Sketches(), chats(8)
+    found = [sketches.of(f"1.job{n}", "u", body)[1] for n, body in enumerate(asked)]
+    assert [
+        repeats is not None and repeats[1] is before for repeats, before in zip(found[3:], asked[2:], strict=False)
+    ] == [True] * len(asked[3:])
+
+
 def test_places_are_not_kept_for_ever() -> None:
     sketches, body = Sketches(), chats(1)[0]
     for lane in range(200):

@@ -18,6 +18,8 @@ from flakestorm.boundary.session import carry, current, outside
 
 __all__ = ["patches"]
 
+_AWAITED = "flakestorm-call"  # the thread in which a blocking agent is asked (`agents/threads.py`)
+
 
 def patches() -> list[Patch]:
     """What to change in the standard library's threads."""
@@ -29,7 +31,8 @@ def _start(original: Callable[..., None]) -> Callable[..., None]:
     def start(self: threading.Thread) -> None:
         crossing = current()
         if crossing is not None and "run" not in vars(self):
-            run = crossing.led(self.run, "thread")
+            call = crossing.here(self.run) if self.name == _AWAITED else self.run
+            run = crossing.led(call, "thread")
 
             def carried() -> None:
                 del self.run  # or the thread would keep itself alive

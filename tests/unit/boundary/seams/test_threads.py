@@ -128,3 +128,15 @@ async def test_asyncio_s_own_threads_follow() -> None:
     with inside.active():
         assert await asyncio.to_thread(current) is inside
         assert await loop.run_in_executor(None, current) is inside
+
+
+def test_a_job_s_lane_is_that_of_who_submitted_it_as_is_a_thread_s() -> None:
+    inside, seen = crossing(), list[str]()
+    with inside.active(), ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(inside.lane) for _ in range(5)]
+        thread = threading.Thread(target=lambda: seen.append(inside.lane()))
+        thread.start()
+        thread.join()
+        assert [job.result() for job in jobs] == [f"1.job{n}" for n in range(1, 6)]
+        assert list(pool.map(lambda _: inside.lane(), "ab")) == ["1.job6", "1.job7"]
+    assert seen == ["1.thread1"]
