@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flakestorm.api.carrying import loop_factory
+from flakestorm.api.loops import loop_factory
 from flakestorm.api.options import OnRay, Options
 from flakestorm.api.project import Project, load
 

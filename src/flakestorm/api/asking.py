@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, runner_of, seed_of
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Interceptor

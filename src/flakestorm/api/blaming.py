@@ -21,11 +21,11 @@ from flakestorm.api.blame_stages import Mending, Watch, at_first, giving_world
 from flakestorm.api.carrying import (
     Work,
     hub_of,
-    in_a_loop,
     judges_by,
     runner_of,
     seed_of,
 )
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.boundary.hub import Hub
 from flakestorm.config.model import Scenario

@@ -1,20 +1,21 @@
 """Where the pieces are put together: a configuration, its adapters and the engine become runs.
 
 `carry_out` carries out a plan and reports on it. What decides from one run which to make next (a search, a comparison)
-takes a `Runner` from `runner_of` instead, on a loop from `in_a_loop`.
+takes a `Runner` from `runner_of` instead, on a loop from `loops.in_a_loop`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from flakestorm.agents.registry import make as make_agent
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.redaction import redaction_of
 from flakestorm.api.reproducing import reproduce_by
@@ -47,17 +48,13 @@ __all__ = [
     "carry_out",
     "embedders_of",
     "hub_of",
-    "in_a_loop",
     "in_words",
     "judges_by",
-    "loop_factory",
     "report_in",
     "runner_of",
     "seed_of",
     "settled",
 ]
-
-T = TypeVar("T")
 
 STAYS_HERE = (
     "this can be carried out here only: what stands in for the world, or chooses a run by those before it, cannot be "
@@ -240,31 +237,6 @@ def _runner(
     return away_runner_of(work, plan.scenarios, plan.invariants, options, options.ray, seed, world, hub)
 
 
-def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
-    """Do this on an event loop of its own; in a thread where the caller's thread has one already."""
-
-    def run() -> T:
-        found: list[T] = []
-
-        async def keep() -> None:
-            found.append(
-                await work()
-            )  # not as the task's result: the runner spells out its task twice, with that in it
-
-        with asyncio.Runner(loop_factory=loop_factory()) as loop:
-            loop.run(keep())
-        return found[0]
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    from concurrent.futures import ThreadPoolExecutor  # no command comes here
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(run).result()
-
-
 def seed_of(config: Config, options: Options, resumed: int | None = None) -> int:
     """The seed: what was asked for, else that of what is resumed, else the config's, else a fresh one."""
     for seed in (options.seed, resumed, config.advanced.seed):
@@ -322,15 +294,6 @@ def hub_of(config: Config, draws: Draws | None = None, *, replaying: bool = Fals
         draws, replaying: see `Hub`.
     """
     return Hub(stores=(STORE, Path(config.folder, STORE)), draws=draws, replaying=replaying)
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where there is one."""
-    try:
-        import uvloop
-    except ImportError:  # pragma: no cover -- platforms without uvloop
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:

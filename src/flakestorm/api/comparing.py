@@ -17,7 +17,8 @@ from typing import NamedTuple
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed_in
 
-from flakestorm.api.carrying import in_a_loop, in_words, seed_of
+from flakestorm.api.carrying import in_words, seed_of
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.replays import Replays, timed
 from flakestorm.api.sides import Live, key_of, side_of, sides_in, texts_of

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from msgspec.structs import replace as with_
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, runner_of
+from flakestorm.api.carrying import Work, hub_of, runner_of
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.redaction import redaction_of
 from flakestorm.boundary.draws import fresh

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from flakestorm.api.carrying import (
     Work,
     hub_of,
-    in_a_loop,
     in_words,
     report_in,
     runner_of,
     seed_of,
 )
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.mutating import benign
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, asides, at, cells_of, command_line, runs_of, same_search

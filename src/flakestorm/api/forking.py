@@ -207,9 +207,9 @@ def _command(
     *,
     quiet: bool,
 ) -> Ended:
-    from flakestorm.api.carrying import in_a_loop
     from flakestorm.api.launching import Ran, launch
     from flakestorm.api.launching import demand as there_must_be
+    from flakestorm.api.loops import in_a_loop
 
     words = list(argv) or [forking.real(word) for word in named.argv]
     cwd = Path.cwd() if argv else Path(named.cwd)

@@ -14,7 +14,8 @@ from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, loop_factory, runner_of
+from flakestorm.api.carrying import Work, hub_of, runner_of
+from flakestorm.api.loops import loop_factory
 from flakestorm.api.options import Options
 from flakestorm.config import tools_of
 from flakestorm.contracts.base import RunView

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
-from flakestorm.api.carrying import Work, in_a_loop
+from flakestorm.api.carrying import Work
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.config.model import Config, Scenario
 from flakestorm.engine.mutating import mutated_plan

@@ -125,8 +125,8 @@ def record_command(
         Misuse: there is no such program.
         TapeError: the tape cannot be written.
     """
-    from flakestorm.api.carrying import in_a_loop
     from flakestorm.api.launching import demand, launch
+    from flakestorm.api.loops import in_a_loop
 
     demand(argv, Path.cwd())
     folder_for(path)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from flakestorm.api.carrying import Work, hub_of, in_a_loop, in_words, report_in, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, in_words, report_in, runner_of, seed_of
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, asides, at, cells_of, command_line, runs_of, same_search
 from flakestorm.config.model import Config, Invariant

@@ -106,9 +106,9 @@ def _command(
     named: Named,
     tools: Sequence[tuple[str, str]],
 ) -> tuple[list[str], str]:
-    from flakestorm.api.carrying import in_a_loop
     from flakestorm.api.launching import demand as there_must_be
     from flakestorm.api.launching import launch
+    from flakestorm.api.loops import in_a_loop
 
     words = list(argv) or [loaded.telling.real(word) for word in named.argv]
     cwd = Path.cwd() if argv else Path(named.cwd)

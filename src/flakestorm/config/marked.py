@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from flakestorm.core.regex import postponed
 from flakestorm.errors import ConfigError
 
-with postponed():
+with postponed("yaml"):
     import yaml
     from yaml.constructor import SafeConstructor
     from yaml.resolver import Resolver

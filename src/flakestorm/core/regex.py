@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
@@ -11,6 +12,7 @@ from typing import Any, AnyStr, cast
 __all__ = ["later", "postponed"]
 
 _importing = Lock()
+_compile = re.compile  # the real one, also while `postponed` stands in for it
 
 
 class _Later:
@@ -20,7 +22,7 @@ class _Later:
         self._source, self._flags = source, flags
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(self._source, self._flags), name)
+        found = getattr(_compile(self._source, self._flags), name)
         setattr(self, name, found)
         return found
 
@@ -35,23 +37,29 @@ def later(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 @contextmanager
-def postponed() -> Iterator[None]:
-    """While entered, what this thread compiles by `re.compile` is compiled when it is first used, as by `later`.
+def postponed(package: str) -> Iterator[None]:
+    """While entered, what a package compiles by `re.compile` is compiled when it is first used, as by `later`.
 
     For importing a library that compiles patterns which hardly anybody needs: PyYAML's for its parser in Python, where
     libyaml reads; Jinja's for reading templates, which are compiled already. They take longer than all else in these
-    imports. Other threads are not concerned, and nothing but importing should be done in it.
+    imports. Other threads are not concerned, nor are other packages that this one imports: they may do with their
+    patterns what only real ones allow. Nothing but importing should be done in it.
+
+    Args:
+        package: the name at the top of the library's modules.
     """
     with _importing:
-        thread, compiled = get_ident(), re.compile
+        thread = get_ident()
 
         def postpone(pattern: Any, flags: int | re.RegexFlag = 0) -> Any:
-            if get_ident() != thread or not isinstance(pattern, str | bytes):
-                return compiled(pattern, flags)
+            module = str(sys._getframe(1).f_globals.get("__name__"))
+            theirs = module.partition(".")[0] == package and get_ident() == thread
+            if not theirs or not isinstance(pattern, str | bytes):
+                return _compile(pattern, flags)
             return _Later(pattern, int(flags))
 
         re.compile = postpone
         try:
             yield
         finally:
-            re.compile = compiled
+            re.compile = _compile

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from flakestorm.core.regex import postponed
 from flakestorm.reports.text import encodable, one_line, visible
 
-with postponed():
+with postponed("jinja2"):
     from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
 __all__ = ["environment", "policy", "source", "still"]

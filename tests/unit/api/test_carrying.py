@@ -1,11 +1,9 @@
-import asyncio
-import threading
 from pathlib import Path
 
 import pytest
 
 from flakestorm.api import Options, load
-from flakestorm.api.carrying import carry_out, in_a_loop, seed_of
+from flakestorm.api.carrying import carry_out, seed_of
 from flakestorm.config.model import Scenario
 from flakestorm.core.call import Call, Reply
 from flakestorm.engine.hooks import Hooks
@@ -41,17 +39,6 @@ def test_the_seed_is_the_nearest_one(project) -> None:
     assert seed_of(project.config, Options(seed=1), 2) == 1
     assert seed_of(project.config, Options(), 2) == 2
     assert seed_of(project.config, Options()) == 7
-
-
-def test_a_loop_is_found_whether_or_not_there_is_one() -> None:
-    async def where() -> str:
-        return threading.current_thread().name
-
-    async def inside() -> str:
-        return in_a_loop(where)
-
-    assert in_a_loop(where) == "MainThread"
-    assert asyncio.run(inside()) != "MainThread"
 
 
 def test_stages_within_stand_between_the_faults_and_the_world(project, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flakestorm.api.carrying import in_a_loop
+from flakestorm.api.loops import in_a_loop
 from flakestorm.api.writing import FAILURES, written
 from flakestorm.config.model import Config, Model
 from flakestorm.models.client import ModelClient

@@ -7,6 +7,8 @@ import pytest
 
 from flakestorm.core.regex import later, postponed
 
+HERE = __name__.partition(".")[0]
+
 
 def test_it_does_what_the_compiled_pattern_does() -> None:
     for source, flags, text in (("a(b+)", 0, "xABBab"), ("a(?P<more>b+)", re.IGNORECASE, "xABBab"), ("z", 0, "xABBab")):
@@ -27,7 +29,7 @@ def test_nothing_is_compiled_before_it_is_used() -> None:
 
 def test_what_is_compiled_meanwhile_is_compiled_when_it_is_used() -> None:
     compiled, elsewhere = re.compile, []
-    with postponed():
+    with postponed(HERE):
         broken, good = re.compile("("), re.compile("a(B+)", re.IGNORECASE)
         thread = Thread(target=lambda: elsewhere.append(re.compile("a")))
         thread.start()
@@ -40,9 +42,26 @@ def test_what_is_compiled_meanwhile_is_compiled_when_it_is_used() -> None:
         broken.search("text")
 
 
+def test_what_a_library_itself_imports_is_not_concerned() -> None:
+    with postponed("elsewhere"):
+        assert isinstance(re.compile("a"), re.Pattern)
+    command = (
+        "import sys; from flakestorm.reports import pages; import re, json.decoder, html; "
+        "print(isinstance(json.decoder.NUMBER_RE if hasattr(json.decoder, 'NUMBER_RE') else json.scanner.NUMBER_RE, re.Pattern))"
+    )
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_what_is_imported_may_use_its_patterns_at_once() -> None:
+    with postponed(HERE):
+        waiting = re.compile("[a-z]+")
+        assert waiting.findall("one two") == ["one", "two"]
+
+
 def test_a_failed_import_leaves_things_as_they_were() -> None:
     compiled = re.compile
-    with pytest.raises(ImportError), postponed():
+    with pytest.raises(ImportError), postponed(HERE):
         raise ImportError
     assert re.compile is compiled
 
@@ -50,7 +69,7 @@ def test_a_failed_import_leaves_things_as_they_were() -> None:
 LIBRARIES = r"""
 import re
 from flakestorm.config.marked import parse, unfold, yaml
-from flakestorm.reports.html import Environment
+from flakestorm.reports.pages import Environment
 print(unfold(parse("[1, 0x1F, 1.5, 2026-01-02, yes, ~, '=', !!str 1, {a: b}]")))
 print(yaml.safe_load("[1, 0x1F, 1.5, 2026-01-02 03:04:05, yes, ~]"), yaml.load("[é]", yaml.SafeLoader))
 print(yaml.safe_dump({"a": ["1", "yes", "2026-01-02", "x\x85"]}))

@@ -1,0 +1,43 @@
+"""Event loops for callers that have none, and for those that do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+__all__ = ["in_a_loop", "loop_factory"]
+
+T = TypeVar("T")
+
+
+def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Do this on an event loop of its own; in a thread where the caller's thread has one already."""
+
+    def run() -> T:
+        found: list[T] = []
+
+        async def keep() -> None:  # a task's result is spelled out, twice, when its runner ends: that grows with a plan
+            found.append(await work())
+
+        with asyncio.Runner(loop_factory=loop_factory()) as loop:
+            loop.run(keep())
+        return found[0]
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    from concurrent.futures import ThreadPoolExecutor  # no command comes here
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:  # pragma: no cover -- platforms without uvloop
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

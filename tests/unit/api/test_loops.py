@@ -1,0 +1,35 @@
+import asyncio
+import threading
+
+import pytest
+
+from flakestorm.api.loops import in_a_loop, loop_factory
+
+
+def test_a_loop_is_found_whether_or_not_there_is_one() -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    async def inside() -> str:
+        return in_a_loop(where)
+
+    assert in_a_loop(where) == "MainThread"
+    assert asyncio.run(inside()) != "MainThread"
+
+
+def test_what_the_work_gives_is_given_and_what_it_raises_is_raised() -> None:
+    async def divide(by: int) -> float:
+        await asyncio.sleep(0)
+        return 1 / by
+
+    assert in_a_loop(lambda: divide(2)) == 0.5
+    with pytest.raises(ZeroDivisionError):
+        in_a_loop(lambda: divide(0))
+
+
+def test_a_loop_of_the_factory_runs() -> None:
+    loop = loop_factory()()
+    try:
+        assert loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
+    finally:
+        loop.close()
