@@ -7,7 +7,8 @@ back as they were written (`line.py` says how settings are spelled)::
     TARGET=MODE:ARG          tool/search#1=error:503      llm/gpt-4o#2=truncated_response:20
     TARGET=MODE:ARG,KEY=...  tool/search#1=error:503,message=back soon
 
-ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with the name or glob of a tool or model.
+ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with the name or glob of a tool or model;
+`tool/*#2=error` is `tool/*=error,calls=2`: the second of all calls that the glob takes.
 `MODE@result` is a fault for which `where: result` was asked: `tool/search#1=error@result:503`.
 """
 
@@ -185,7 +186,8 @@ class Planned(Record, frozen=True):
         """The same fault pinned to one site, without triggers: what it did there, as it can be injected again."""
         left_out = {*TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
         kept = {name: value for name, value in self.spec.given().items() if name not in left_out}
-        return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": str(site)}))
+        pinned = str(site).replace("*", "%2A")  # a name that happens to hold it is no glob
+        return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": pinned}))
 
     def check(self) -> None:
         """Make sure it can be played.
@@ -330,11 +332,16 @@ def parse_fault(text: str, *, index: int = 0) -> Planned:
     return planned
 
 
-def _target(text: str, family: Family, where: str) -> dict[str, str]:
+def _target(text: str, family: Family, where: str) -> dict[str, Any]:
     """The settings that a target stands for."""
     kind, _, name = where.partition("/")
     if "#" in name:
-        return {"site": where}
+        name, _, occurrence = name.rpartition("#")
+        if "*" not in name:
+            return {"site": where}
+        if kind in ("mcp", "http"):
+            raise Misuse(f"in {text!r}: a site names one call; tool/*#{occurrence} takes MCP and HTTP calls as well")
+        return {**_target(text, family, f"{kind}/{name}"), "calls": [Site.parse(where).occurrence]}
     if where == "agent/input" and family == "context":
         return {"inject_at": "input"}
     if kind == "llm" and family == "context" and name != "*":
