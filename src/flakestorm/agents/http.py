@@ -146,6 +146,8 @@ class HttpAgent:
 
         async def say(prompt: str, change: Callable[[Outgoing], Outgoing] | None = None) -> Answer:
             able[0] = False
+            if lost := self._template.lost(prompt):
+                return _unreachable(lost)
             request = self._template.render(prompt)
             if session is not None:
                 if session.missing:
