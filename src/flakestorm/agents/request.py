@@ -86,10 +86,13 @@ class RequestTemplate:
         if self._template is not None and not self._json and _LIKE_JSON.match(self._template):
             raise ConfigError(_why_not_json(self._template), key="agent.request_template")
         self._names = None if self._template is None else _PLACEHOLDER.findall(self._template)
-        if self._names is not None and "prompt" not in self._names:
-            if not self._names or not agent.parse_structured_input:
-                why = "it holds no {prompt}, so no input would reach the agent; put it where the input belongs"
-                raise ConfigError(f"{why}{_meant(self._names)}", key="agent.request_template")
+        if (
+            self._names is not None
+            and "prompt" not in self._names
+            and not (self._names and agent.parse_structured_input)
+        ):
+            why = "it holds no {prompt}, so no input would reach the agent; put it where the input belongs"
+            raise ConfigError(f"{why}{_meant(self._names)}", key="agent.request_template")
         content_type = header(tuple(agent.headers.items()), "content-type") or ""
         self._form = content_type.lower().startswith("application/x-www-form-urlencoded")
 
