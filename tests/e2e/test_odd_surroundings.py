@@ -85,3 +85,20 @@ def test_the_exit_code_is_the_verdict_whatever_becomes_of_the_streams(
         ["sh", "-c", script, str(FLAKESTORM)], cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False
     )
     assert int((tmp_path / "code").read_text()) == code
+
+
+@pytest.mark.parametrize(("start", "seen"), [("cat", False), ([sys.executable, "agent.py"], True)])
+def test_rules_about_calls_that_passed_because_nothing_was_seen_are_named(
+    tmp_path: Path, ipv6_world: str, start: object, seen: bool
+) -> None:
+    (tmp_path / "agent.py").write_text(f"import httpx\nprint(httpx.get('{ipv6_world}/a').text)")
+    write_config(
+        tmp_path,
+        agent={"type": "command", "start": start},
+        invariants=[{"id": "no-charge", "type": "tool_not_called", "tool": "charge"}, {"type": "completes"}],
+    )
+    done = flakestorm(tmp_path, "run", "--prompt", "0", report=True)
+    assert done.code == 0, done.err
+    assert done.report is not None
+    notes = [note for note in done.report["notes"] if "no-charge passed only because nothing was seen" in note]
+    assert bool(notes) is not seen
