@@ -58,7 +58,7 @@ UNHELD = (
 
 UNSEEN = (
     "no call of the agent crossed the boundary in any run, so {rules} passed only because nothing was seen: make sure "
-    "with `flakestorm verify` that the agent's calls can be seen (Node's fetch, for one, heeds base URLs and no proxies)"
+    "with `flakestorm verify` that the agent's calls can be seen (Node's fetch, for one, heeds no proxies)"
 )
 """Said of an agent that flakestorm started, when rules about calls passed for want of any."""
 
