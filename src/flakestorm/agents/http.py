@@ -23,7 +23,7 @@ from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import header
 from flakestorm.engine.ports import Boundary, Channel, Line, Say
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
-from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.encoding import decode_body, why_packed
 
 if TYPE_CHECKING:
     from flakestorm.agents.instances import Instance, Instances
@@ -277,6 +277,8 @@ class HttpAgent:
         if status >= 400:
             said = excerpt(body, 500) if body.strip() else "no body"
             return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
+        if packed := why_packed(response.body, response.headers):
+            return Answer(error=AgentError("unreadable", f"the reply cannot be read: {packed}"), status=status)
         output = read_body(body, self._path)
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)
