@@ -87,6 +87,28 @@ def test_the_exit_code_is_the_verdict_whatever_becomes_of_the_streams(
     assert int((tmp_path / "code").read_text()) == code
 
 
+def test_tools_of_an_ipv6_world_are_named_and_broken_by_url(tmp_path: Path, ipv6_world: str) -> None:
+    (tmp_path / "agent.py").write_text(f"import httpx\nprint(httpx.get('{ipv6_world}/a').status_code)")
+    write_config(
+        tmp_path,
+        agent={"type": "command", "start": [sys.executable, "agent.py"]},
+        boundary={"tools": {"six": f"{ipv6_world}/a*"}},
+        contract={
+            "name": "c",
+            "invariants": [{"id": "broken", "type": "contains", "value": "503"}],
+            "chaos_matrix": [
+                {"name": "by name", "tool_faults": [{"tool": "six", "mode": "error"}]},
+                {"name": "by url", "tool_faults": [{"tool": "*", "match_url": f"{ipv6_world}/*", "mode": "error"}]},
+            ],
+        },
+    )
+    done = flakestorm(tmp_path, "contract", "run", report=True)
+    assert done.code == 0, done.out
+    assert [run["faults"]["fired"][0]["site"] for run in done.report["runs"] if run["faults"]["planned"]] == [
+        "tool/six#1", "tool/six#1",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("start", "seen"), [("cat", False), ([sys.executable, "agent.py"], True)])
 def test_rules_about_calls_that_passed_because_nothing_was_seen_are_named(
     tmp_path: Path, ipv6_world: str, start: object, seen: bool

@@ -132,7 +132,9 @@ class Planned(Record, frozen=True):
         if not isinstance(self.spec, ToolFault) or self.spec.match_url is not None:
             return False
         pinned = self.site
-        return pinned.name == tool if pinned else self.spec.tool != "*" and fnmatchcase(tool, self.spec.tool)
+        if pinned:
+            return pinned.name == tool
+        return self.spec.tool != "*" and (tool == self.spec.tool or fnmatchcase(tool, self.spec.tool))
 
     @property
     def particular(self) -> bool:
@@ -144,7 +146,7 @@ class Planned(Record, frozen=True):
     def target(self) -> str:
         """What it is for: its site, or the kind and the name or glob, e.g. `tool/search`, `llm/*`."""
         if self.spec.site is not None:
-            return self.spec.site
+            return self.spec.site.replace("*", "%2A")  # a name that happens to hold it is no glob
         if self.on_input or self.on_conversations:
             return "agent/input" if self.on_input else "llm/*"
         name, kind = (self.spec.model, "llm") if isinstance(self.spec, LlmFault) else (self.spec.tool, "tool")
@@ -186,8 +188,7 @@ class Planned(Record, frozen=True):
         """The same fault pinned to one site, without triggers: what it did there, as it can be injected again."""
         left_out = {*TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
         kept = {name: value for name, value in self.spec.given().items() if name not in left_out}
-        pinned = str(site).replace("*", "%2A")  # a name that happens to hold it is no glob
-        return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": pinned}))
+        return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": str(site)}))
 
     def check(self) -> None:
         """Make sure it can be played.
@@ -338,7 +339,7 @@ def _target(text: str, family: Family, where: str) -> dict[str, Any]:
     if "#" in name:
         name, _, occurrence = name.rpartition("#")
         if "*" not in name:
-            return {"site": where}
+            return {"site": where.replace("%2A", "*")}
         if kind in ("mcp", "http"):
             raise Misuse(f"in {text!r}: a site names one call; tool/*#{occurrence} takes MCP and HTTP calls as well")
         return {**_target(text, family, f"{kind}/{name}"), "calls": [Site.parse(where).occurrence]}
