@@ -351,14 +351,10 @@ class Project(Record, frozen=True):
         return report, hub.census()
 
     def check(self, options: Options | None = None) -> Plan:
-        """Check all that can be checked without running the agent; gives what `contract` would run.
-
-        Args:
-            options: of these, `trials` counts.
+        """Check all that needs no run; gives what `contract` would run (of the options, `trials` counts).
 
         Raises:
-            ConfigError: a fault mode or an invariant type is not available, or a setting makes no sense; the message
-                names file and line.
+            ConfigError: a mode or type is not available, or a setting makes no sense; names file and line.
             Misuse: the same of the agent.
         """
         redaction_of(self.config)
