@@ -24,7 +24,7 @@ from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.call import header
 from flakestorm.engine.ports import Boundary, Channel, Line, Say
 from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
-from flakestorm.wire.encoding import decode_body
+from flakestorm.wire.encoding import decode_body, why_packed
 
 if TYPE_CHECKING:
     from flakestorm.agents.instances import Instance, Instances
@@ -147,6 +147,8 @@ class HttpAgent:
 
         async def say(prompt: str, change: Callable[[Outgoing], Outgoing] | None = None) -> Answer:
             able[0] = False
+            if lost := self._template.lost(prompt):
+                return _unreachable(lost)
             request = self._template.render(prompt)
             if session is not None:
                 if session.missing:
@@ -276,6 +278,8 @@ class HttpAgent:
         if status >= 400:
             said = excerpt(body, 500) if body.strip() else "no body"
             return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
+        if packed := why_packed(response.body, response.headers):
+            return Answer(error=AgentError("unreadable", f"the reply cannot be read: {packed}"), status=status)
         output = read_body(body, self._path)
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)

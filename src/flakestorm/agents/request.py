@@ -7,7 +7,8 @@ such line). Any other template, and one that is nothing but a placeholder, is pl
 that begins like JSON and is none is refused, because it is a slip.
 
 Placeholders are filled in one pass, so text that arrives with an input is never itself taken for a placeholder. One
-without a value stays as it was written.
+without a value stays as it was written; a template that takes nothing of an input is refused, because an agent that is
+asked the same whatever the input is has passed nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from flakestorm.config.model import Agent
 from flakestorm.core.call import Headers, header
 from flakestorm.core.record import Record
 from flakestorm.core.regex import later
+from flakestorm.core.registry import nearest
 from flakestorm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class RequestTemplate:
         agent: the `agent` block of the config.
 
     Raises:
-        ConfigError: `request_template` begins like JSON and is none.
+        ConfigError: `request_template` begins like JSON and is none, or has no place for an input.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -83,6 +85,14 @@ class RequestTemplate:
         self._json = self._template is None or _is_json(self._template)
         if self._template is not None and not self._json and _LIKE_JSON.match(self._template):
             raise ConfigError(_why_not_json(self._template), key="agent.request_template")
+        self._names = None if self._template is None else _PLACEHOLDER.findall(self._template)
+        if (
+            self._names is not None
+            and "prompt" not in self._names
+            and not (self._names and agent.parse_structured_input)
+        ):
+            why = "it holds no {prompt}, so no input would reach the agent; put it where the input belongs"
+            raise ConfigError(f"{why}{_meant(self._names)}", key="agent.request_template")
         content_type = header(tuple(agent.headers.items()), "content-type") or ""
         self._form = content_type.lower().startswith("application/x-www-form-urlencoded")
 
@@ -98,6 +108,20 @@ class RequestTemplate:
         if header(headers, "content-type") is None:
             headers = (("Content-Type", self._content_type(text)), *headers)
         return Request(agent.method, agent.endpoint, params, headers, text.encode("utf-8", "replace"))
+
+    def lost(self, prompt: str) -> str | None:
+        """Why nothing of this input would reach the agent; None where something does."""
+        if self._names is None or "prompt" in self._names:
+            return None
+        fields = parse_structured_input(prompt)
+        if any(_normal(name) in fields for name in self._names):
+            return None
+        has = f"the input has the fields {', '.join(fields)}" if fields else "the input has no 'Key: value' lines"
+        wanted = ", ".join(f"{{{name}}}" for name in dict.fromkeys(self._names))
+        return (
+            f"agent.request_template takes {wanted} and {has}, so nothing of it would be sent; write {{prompt}} where "
+            f"the input belongs{_meant(self._names)}"
+        )
 
     def _text(self, prompt: str, fields: Mapping[str, str]) -> str:
         if self._template is None:
@@ -133,6 +157,11 @@ def parse_structured_input(text: str) -> dict[str, str]:
         if name := _normal(key):
             fields[name] = value.strip()
     return fields
+
+
+def _meant(names: list[str]) -> str:
+    close = nearest("prompt", names)
+    return f" (is {{{close}}} meant to be it?)" if close else ""
 
 
 def _normal(key: str) -> str:

@@ -350,16 +350,15 @@ class Project(Record, frozen=True):
         report = carry_out(self, plan, Gate("single"), options or Options(), hub)
         return report, hub.census()
 
-    def check(self) -> Plan:
-        """Check all that can be checked without running the agent; gives what `contract` would run.
+    def check(self, options: Options | None = None) -> Plan:
+        """Check all that needs no run; gives what `contract` would run (of the options, `trials` counts).
 
         Raises:
-            ConfigError: a fault mode or an invariant type is not available, or a setting makes no sense; the message
-                names file and line.
+            ConfigError: a mode or type is not available, or a setting makes no sense; names file and line.
             Misuse: the same of the agent.
         """
         redaction_of(self.config)
-        plan = self.contract_plan(Options())
+        plan = self.contract_plan(options or Options())
         for place, invariant in invariants_in(self.config):
             with self._standing(place):
                 prepare([invariant])

@@ -181,7 +181,8 @@ class Gateway:
             if inside is not None:
                 route = inside(request.method, target)
             else:
-                route = locate(request.method, target, request.headers.get("proxy-authorization"), self._own)
+                credentials, host = request.headers.get("proxy-authorization"), request.headers.get("host")
+                route = locate(request.method, target, credentials, self._own, host)
             passage = self._passage(route)
             if route.way in ("base", "mcp"):
                 _demand_local(request)

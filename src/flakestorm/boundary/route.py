@@ -26,6 +26,7 @@ __all__ = ["Lost", "Route", "locate", "within"]
 
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?")
 _ABSOLUTE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_BARE = re.compile(r"(?P<host>[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*):(?P<port>\d{1,5})")  # IPv6 without its brackets
 _SHORT = 512  # characters of a request target that are worth keeping in mind
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 
@@ -57,18 +58,22 @@ class Route(Record, frozen=True):
     own: bool = False
 
 
-def locate(method: str, target: str, authorization: str | None, own: frozenset[str]) -> Route:
+def locate(method: str, target: str, authorization: str | None, own: frozenset[str], host: str | None = None) -> Route:
     """Read a request line.
 
     Args:
         method, target: of the request line, unchanged.
         authorization: the Proxy-Authorization header, if there is one.
+        host: the Host header, if there is one. httpx leaves out the brackets of an IPv6 address in what it asks of a
+            proxy, but not there.
         own: the gateway's own authorities, lower case; a proxied request for one of them is a direct one.
 
     Raises:
         Lost: it leads nowhere; carries the status and the message to answer with.
     """
     if method == "CONNECT":
+        if bare := _BARE.fullmatch(target):
+            target = f"[{bare['host']}]:{bare['port']}"
         if not _AUTHORITY.fullmatch(target) or ":" not in target.rpartition("]")[2]:
             raise Lost(400, f"CONNECT needs HOST:PORT, not {target!r}")
         if target.lower() in own:
@@ -76,6 +81,8 @@ def locate(method: str, target: str, authorization: str | None, own: frozenset[s
         return Route(_proxy_token(authorization), "tunnel", f"https://{target}")
     if target[:1] != "/" and (found := _ABSOLUTE.fullmatch(target)):
         authority = found["authority"].rpartition("@")[2]
+        if host and host[:1] == "[" and host.replace("[", "").replace("]", "") == authority:
+            authority = host
         if authority.lower() in own:
             return locate(method, found["rest"] or "/", None, own)
         return Route(_proxy_token(authorization), "proxy", _url(found["scheme"], authority, found["rest"], own))

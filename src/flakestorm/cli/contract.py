@@ -40,9 +40,10 @@ def validate(options: Globals) -> int:
     from flakestorm.reports.text import counted
 
     project = api.load(options.config_path)
-    plan = project.check()
+    plan = project.check(api.Options(trials=options.trials))
     axes = ((plan.invariants, "invariant"), (plan.scenarios, "scenario"), (plan.prompts, "prompt"))
     product = " x ".join(counted(len(axis), noun) for axis, noun in axes)
+    product += f" x {counted(plan.repeats, 'trial')}" if plan.repeats > 1 else ""
     said = f"{options.config_path}: ok; {product} = {counted(len(plan.trials), 'agent run')}"
     if plan.generate is not None:
         said += f"; {counted(len(plan.baseline), 'run')} without chaos will show which scenarios {plan.generate} adds"

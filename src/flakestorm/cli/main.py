@@ -27,6 +27,7 @@ from importlib import import_module
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.streams import stand, unread
 from flakestorm.errors import FlakestormError, WorldFailed
 from flakestorm.version import __version__
 
@@ -123,8 +124,10 @@ def main(args: list[str] | None = None) -> None:
     """
     gc.set_threshold(*GC_THRESHOLDS)
     cli.alone = args is None
+    if args is None:
+        stand()
     try:
-        code = _run(args)
+        code = _flushed(_run(args))
         if args is None and _may_leave():
             _leave(code)
         sys.exit(code)
@@ -132,6 +135,18 @@ def main(args: list[str] | None = None) -> None:
         gc.set_threshold(*_BEFORE)  # for those who call this from Python
         if args is None and not _foreign():
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all that was said is written; 2 where a success could not be told."""
+    try:
+        sys.stdout.flush()
+    except FlakestormError as error:
+        click.echo(f"error: {error}", err=True)
+        return code or 2
+    except (OSError, ValueError, AttributeError):  # closed, or never was
+        pass
+    return code
 
 
 def _may_leave() -> bool:
@@ -189,7 +204,7 @@ def _run(args: list[str] | None) -> int:
         click.echo(f"error: {visible(str(error))}", err=True)  # it may quote what an agent said
         return 3 if isinstance(error, WorldFailed) else 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say no more
+        unread(sys.stdout.fileno())  # the reader left; say no more
         return 0
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # wherever a name is looked at first

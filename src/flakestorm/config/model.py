@@ -174,7 +174,8 @@ class Advanced(Strict, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0, le=5)], Meta(description="repeats of a request that failed to reach the agent")
     ] = 2
     seed: Annotated[
-        int | None, Meta(description="seed of every random choice; default: a new one, which is printed")
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,  # reports hold it as JSON, where more is not read alike
+        Meta(description="seed of every random choice; default: a new one, which is printed"),
     ] = None
     rate_limit: Annotated[RateLimit, Meta(description="how quickly runs are started")] = field(
         default_factory=RateLimit

@@ -346,6 +346,8 @@ def _kind(schema: _Schema, whole: _Schema) -> str:
         return ("an integer" if kind == "integer" else "a number") + _bounds(schema)
     if kind == "array":
         inner = _wanted(_resolve(schema.get("items", {}), whole), whole)
+        if " or " in inner:
+            return f"a list, each entry {inner}"
         return f"a list of {'mappings' if inner == 'a mapping' else inner}"
     if kind == "string":
         return "text that is not empty" if schema.get("minLength") else "text"

@@ -91,7 +91,7 @@ class ToolCall:
 
     def means(self, tool: str) -> bool:
         """Whether it is a call of what this name or glob means. MCP's housekeeping is meant by its exact name only."""
-        return any(fnmatchcase(name, tool) and (name == tool or not housekeeping(name)) for name in self.names)
+        return any(name == tool or (fnmatchcase(name, tool) and not housekeeping(name)) for name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def calls_of(tool: str, run: RunView) -> list[ToolCall]:
 
 def is_call(exchange: Exchange, tool: str) -> bool:
     """Whether this is a call the glob means. MCP's own housekeeping is meant only by its exact name."""
-    return fnmatchcase(exchange.name, tool) and (exchange.name == tool or not housekeeping(exchange.name))
+    return exchange.name == tool or (fnmatchcase(exchange.name, tool) and not housekeeping(exchange.name))
 
 
 def tools_seen(run: RunView) -> str:

@@ -22,7 +22,7 @@ from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.engine.events import CellResult, RunResult
 from flakestorm.engine.latency import limit_at
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, Pace, PromiseAt
-from flakestorm.engine.plan import Plan, Trial, run_id
+from flakestorm.engine.plan import Plan, Trial, bounded, run_id
 from flakestorm.stats.difference import agresti_caffo
 from flakestorm.stats.intervals import wilson
 from flakestorm.stats.percentiles import percentile
@@ -91,6 +91,7 @@ def load_plan(
     made: list[Trial] = []
     for scenario, count in zip(scenarios, [1] * len(rates) if rates else users, strict=True):
         each = max(trials or -(-runs // len(chosen)), -(-count // len(chosen))) if chosen else 0
+        bounded(len(scenarios) * len(chosen), each)
         made += [  # the prompts take turns, so that users ask different things at the same time
             Trial(run_id(len(baseline) + len(made) + at), scenario, p, plan.prompts[p], number, plan.judges(p))
             for at, (number, p) in enumerate((n, p) for n in range(1, each + 1) for p in chosen)

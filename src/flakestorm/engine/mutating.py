@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
-from flakestorm.engine.plan import BASELINE, Plan, Trial, make_plan, run_id
+from flakestorm.engine.plan import BASELINE, Plan, Trial, bounded, make_plan, run_id
 from flakestorm.mutations.base import Mutation
 
 __all__ = ["PROBES", "mutated_plan"]
@@ -43,6 +43,7 @@ def mutated_plan(
         notes, budget: see `Plan`.
     """
     every = [mutation for row in mutations for mutation in row]
+    bounded(len(every), trials)
     kinds = dict.fromkeys(mutation.type for mutation in every)
     scenarios: Mapping[str, Scenario] = {kind: with_fields(chaos, name=kind) for kind in kinds}
     whole = make_plan("run", scenarios=[with_fields(chaos, name=PROBES)], invariants=invariants, prompts=prompts)

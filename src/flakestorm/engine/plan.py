@@ -16,11 +16,15 @@ from msgspec.structs import replace
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.core.record import Record
+from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:  # most commands mutate nothing
     from flakestorm.mutations.base import Mutation
 
-__all__ = ["BASELINE", "Plan", "Trial", "make_plan", "pair_plan", "run_id"]
+__all__ = ["BASELINE", "RUNS_LIMIT", "Plan", "Trial", "bounded", "make_plan", "pair_plan", "run_id"]
+
+RUNS_LIMIT = 1_000_000
+"""More runs than this are a slip of the keyboard: a plan is held in memory."""
 
 BASELINE = Scenario(name="no chaos")
 """The agent's world as it is."""
@@ -170,6 +174,7 @@ def pair_plan(
     known = {str(i.id): i for _, _, invariants in pairs for i in invariants}
     texts = (*prompts, *(text for _, text, _ in pairs))
     scenarios = tuple(scenario for scenario, _, _ in pairs)
+    bounded(len(pairs), trials)
     runs = [
         Trial(run_id(at * trials + number - 1), scenario, len(prompts) + at, text, number, tuple(invariants))
         for at, (scenario, text, invariants) in enumerate(pairs)
@@ -189,10 +194,28 @@ def _first(plan: Plan, chosen: Sequence[int]) -> list[int]:
 
 def _trials(plan: Plan, scenarios: Iterable[Scenario], prompts: Sequence[int], *, start: int) -> tuple[Trial, ...]:
     """The runs of these cells, numbered on from `start`."""
+    scenarios = tuple(scenarios)
+    bounded(len(scenarios) * len(prompts), plan.repeats)
     cells = [(s, p, t) for s in scenarios for p in prompts for t in range(1, plan.repeats + 1)]
     return tuple(
         Trial(run_id(start + i), s, p, plan.prompts[p], t, plan.judges(p)) for i, (s, p, t) in enumerate(cells)
     )
+
+
+def bounded(groups: int, trials: int) -> None:
+    """Refuse more runs than a plan can hold.
+
+    Args:
+        groups: how many scenarios x prompts there are, or mutations; trials: runs of each.
+
+    Raises:
+        Misuse: it is more than `RUNS_LIMIT` runs.
+    """
+    if groups * trials > RUNS_LIMIT:
+        raise Misuse(
+            f"{groups:,} x {trials:,} trials are more than the {RUNS_LIMIT:,} runs that one command can plan; "
+            "ask for fewer trials"
+        )
 
 
 def run_id(index: int) -> str:

@@ -56,6 +56,12 @@ UNHELD = (
 )
 """Said of an agent that somebody else started, when nothing was seen of it."""
 
+UNSEEN = (
+    "no call of the agent crossed the boundary in any run, so {rules} passed only because nothing was seen: make sure "
+    "with `flakestorm verify` that the agent's calls can be seen (Node's fetch, for one, heeds no proxies)"
+)
+"""Said of an agent that flakestorm started, when rules about calls passed for want of any."""
+
 
 class Gate(Record, frozen=True):
     """When a command fails.
@@ -220,6 +226,12 @@ def _cells(plan: Plan, judged: Sequence[Judged], accounts: Mapping[str, Account]
     notes: list[str] = []
     if judged and not plan.users and not any(j.view.held for j in judged) and _matters(plan):
         notes.append(UNHELD)
+    elif judged and not plan.users and not any(sum(j.run.calls.values()) for j in judged):
+        on_calls = {str(i.id) for i in plan.invariants if i.type in on_tape}
+        if quiet := dict.fromkeys(
+            c.invariant for c in cells if c.verdict.outcome == "pass" and c.invariant in on_calls
+        ):
+            notes.append(UNSEEN.format(rules=", ".join(quiet)))
     for name, found in accounts.items():
         if unfound := [planned for planned in found.unfound if planned.family == "tool" and planned.particular]:
             lost = [planned.describe() for planned in unfound]

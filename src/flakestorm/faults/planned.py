@@ -7,7 +7,8 @@ back as they were written (`line.py` says how settings are spelled)::
     TARGET=MODE:ARG          tool/search#1=error:503      llm/gpt-4o#2=truncated_response:20
     TARGET=MODE:ARG,KEY=...  tool/search#1=error:503,message=back soon
 
-ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with the name or glob of a tool or model.
+ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with the name or glob of a tool or model;
+`tool/*#2=error` is `tool/*=error,calls=2`: the second of all calls that the glob takes.
 `MODE@result` is a fault for which `where: result` was asked: `tool/search#1=error@result:503`.
 """
 
@@ -131,7 +132,9 @@ class Planned(Record, frozen=True):
         if not isinstance(self.spec, ToolFault) or self.spec.match_url is not None:
             return False
         pinned = self.site
-        return pinned.name == tool if pinned else self.spec.tool != "*" and fnmatchcase(tool, self.spec.tool)
+        if pinned:
+            return pinned.name == tool
+        return self.spec.tool != "*" and (tool == self.spec.tool or fnmatchcase(tool, self.spec.tool))
 
     @property
     def particular(self) -> bool:
@@ -143,7 +146,7 @@ class Planned(Record, frozen=True):
     def target(self) -> str:
         """What it is for: its site, or the kind and the name or glob, e.g. `tool/search`, `llm/*`."""
         if self.spec.site is not None:
-            return self.spec.site
+            return self.spec.site.replace("*", "%2A")  # a name that happens to hold it is no glob
         if self.on_input or self.on_conversations:
             return "agent/input" if self.on_input else "llm/*"
         name, kind = (self.spec.model, "llm") if isinstance(self.spec, LlmFault) else (self.spec.tool, "tool")
@@ -330,11 +333,16 @@ def parse_fault(text: str, *, index: int = 0) -> Planned:
     return planned
 
 
-def _target(text: str, family: Family, where: str) -> dict[str, str]:
+def _target(text: str, family: Family, where: str) -> dict[str, Any]:
     """The settings that a target stands for."""
     kind, _, name = where.partition("/")
     if "#" in name:
-        return {"site": where}
+        name, _, occurrence = name.rpartition("#")
+        if "*" not in name:
+            return {"site": where.replace("%2A", "*")}
+        if kind in ("mcp", "http"):
+            raise Misuse(f"in {text!r}: a site names one call; tool/*#{occurrence} takes MCP and HTTP calls as well")
+        return {**_target(text, family, f"{kind}/{name}"), "calls": [Site.parse(where).occurrence]}
     if where == "agent/input" and family == "context":
         return {"inject_at": "input"}
     if kind == "llm" and family == "context" and name != "*":

@@ -328,7 +328,9 @@ def matcher(planned: Planned) -> Callable[[Call], bool]:
 @lru_cache(maxsize=256)  # every run of a scenario has the same
 def _named(glob: str) -> Callable[[str], re.Match[str] | None]:
     """Whether a name is one of those that a glob stands for."""
-    return re.compile(fnmatch.translate(glob)).match
+    if "[" not in glob:
+        return re.compile(fnmatch.translate(glob)).match
+    return re.compile(rf"{re.escape(glob)}\Z|{fnmatch.translate(glob)}").match  # or it is a name as it stands: m[1m]
 
 
 def _kinds(planned: Planned) -> tuple[Kind, ...]:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from flakestorm.core.call import Call, header
 from flakestorm.core.pipeline import Interceptor
+from flakestorm.core.regex import later
 from flakestorm.core.site import Kind, Sites
 from flakestorm.wire.base import Wire
 from flakestorm.wire.growing import LONG, Sketches
@@ -30,6 +31,7 @@ UNNAMED = "unknown"
 """The name of what has none: a model request without a model, a URL without a host."""
 
 _PLACES = 64  # addresses of which the last sketch is kept
+_IPV6 = later(r"(^|//|@)\[([0-9A-Fa-f.*?]*:[0-9A-Fa-f:.*?]*)\]")  # a host, in a glob
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -107,8 +109,10 @@ def url_matches(glob: str) -> Callable[[str], bool]:
     """A test for URLs by a glob: `*`, `?` and `[...]` as in `fnmatch`, case-sensitive.
 
     The glob is held against the whole URL, and against the URL without its query. One without a scheme may begin
-    anywhere after the scheme: `/search` is every URL whose path ends so, `api.test/*` everything on that host.
+    anywhere after the scheme: `/search` is every URL whose path ends so, `api.test/*` everything on that host. The
+    brackets of an IPv6 host are itself, and not a set of characters.
     """
+    glob = _IPV6.sub(r"\1[[]\2]", glob)
     pattern = re.compile(fnmatch.translate(glob if "://" in glob else f"*://*{glob}"))
 
     def matches(url: str) -> bool:

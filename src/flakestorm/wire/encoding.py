@@ -14,7 +14,7 @@ from dataclasses import replace
 from flakestorm.core.call import PULL, Chunks, Headers, Reply, header, without_headers
 from flakestorm.errors import CallFailed
 
-__all__ = ["MAX_DECODED_BYTES", "decode_body", "decoded"]
+__all__ = ["MAX_DECODED_BYTES", "decode_body", "decoded", "why_packed"]
 
 MAX_DECODED_BYTES = 64 * 2**20
 """A reply that unpacks to more than this is a decompression bomb, or nothing an agent could use."""
@@ -63,6 +63,17 @@ class _Inflate:
             if piece:
                 self.total_bytes += len(piece)
                 yield piece
+
+
+def why_packed(body: bytes, headers: Headers) -> str | None:
+    """Why nothing of a body can be unpacked, in words; None where it can, at least in part, or needs no unpacking."""
+    coding = _coding(headers)
+    if coding == "identity" or not body or (coding != "unknown" and decode_body(body, headers)):
+        return None
+    said = (header(headers, "content-encoding") or "")[:60]
+    if coding == "unknown":
+        return f"it comes with Content-Encoding {said!r}, which the request did not offer to take"
+    return f"it comes with Content-Encoding {said!r} and cannot be unpacked: it is damaged, or was never packed"
 
 
 def decode_body(body: bytes, headers: Headers) -> bytes:

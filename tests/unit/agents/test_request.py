@@ -50,8 +50,8 @@ def test_lines_of_the_input_fill_placeholders() -> None:
 
 
 def test_lines_are_left_alone_when_told_so() -> None:
-    body = template('{"to": "{city}"}', parse_structured_input=False).render("City: Oslo").body
-    assert json.loads(body) == {"to": "{city}"}
+    body = template('{"m": "{prompt}", "to": "{city}"}', parse_structured_input=False).render("City: Oslo").body
+    assert json.loads(body) == {"m": "City: Oslo", "to": "{city}"}
 
 
 def test_a_prompt_that_stands_for_a_value_is_always_a_string() -> None:
@@ -137,3 +137,29 @@ def test_structured_input_takes_the_first_separator_of_colon_equals_dash() -> No
 )
 def test_key_value_lines_survive(fields: dict[str, str]) -> None:
     assert parse_structured_input("\n".join(f"{key}: {value}" for key, value in fields.items())) == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ('{"q": "x"}', {}, r"holds no \{prompt\}, so no input would reach the agent; put it where the input belongs$"),
+        ("", {}, "holds no"),
+        ('{"q": "{promt}"}', {"parse_structured_input": False}, r"holds no .* \(is \{promt\} meant to be it\?\)"),
+    ],
+)
+def test_a_template_without_a_place_for_the_input_is_refused(text: str, more: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        template(text, **more)
+    assert caught.value.key == "agent.request_template"
+
+
+def test_an_input_of_which_nothing_would_be_sent_is_told() -> None:
+    lost = template('{"q": "{promt}", "city": {city}}').lost
+    assert lost("City: Oslo") is None
+    assert lost("hello") == (
+        "agent.request_template takes {promt}, {city} and the input has no 'Key: value' lines, so nothing of it would "
+        "be sent; write {prompt} where the input belongs (is {promt} meant to be it?)"
+    )
+    assert "has the fields name," in str(lost("Name: Ann"))
+    assert template('{"q": "{prompt}"}').lost("hello") is None
+    assert template(None).lost("hello") is None

@@ -101,6 +101,24 @@ def test_hostile_request_lines_only_ever_get_lost(method: str, target: str, auth
         assert route.token or route.own or target.startswith(("/r/", "http://127.0.0.1:9", "http://localhost:9"))
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "host", "url"),
+    [
+        ("GET", "http://::1:8080/a", "[::1]:8080", "http://[::1]:8080/a"),
+        ("GET", "http://fe80::1/a", "[fe80::1]", "http://[fe80::1]/a"),
+        ("CONNECT", "::1:443", "", "https://[::1]:443"),
+    ],
+)
+def test_an_ipv6_address_without_its_brackets(method: str, target: str, host: str, url: str) -> None:
+    assert locate(method, target, basic("T"), OWN, host).url == url
+
+
+def test_the_host_header_does_not_lead_anywhere_else() -> None:
+    assert locate("GET", "http://a/x", basic("T"), OWN, "[::1]:80").url == "http://a/x"
+    with pytest.raises(Lost):
+        locate("GET", "http://::1:8080/a", basic("T"), OWN, "[::1]:9090")
+
+
 def test_the_door_of_wrapped_mcp_servers() -> None:
     assert locate("GET", "/r/T/m/my%20server", None, OWN) == Route("T", "mcp", "my server")
     for target in ("/r/T/m/", "/r/T/m", "/r/T/m/a/b"):

@@ -13,6 +13,9 @@ CONFIG = f"{ECHO}output: {{format: json}}\n"
 def test_validate_says_how_many_runs_there_would_be(folder, capsys) -> None:
     assert run("contract", "validate") == 0
     assert "1 invariant x 1 scenario x 2 prompts = 2 agent runs" in capsys.readouterr().out
+    assert run("contract", "validate", "--trials", "3") == 0
+    assert "1 invariant x 1 scenario x 2 prompts x 3 trials = 6 agent runs" in capsys.readouterr().out
+    assert run("contract", "validate", "--trials", "9999999") == 2
     assert not (folder / "reports").exists()
 
 

@@ -45,3 +45,10 @@ def test_every_block_can_be_imported_from_here() -> None:
     assert [name for name in model.__all__ if not hasattr(model, name)] == []
     blocks = {"Agent", "Model", "Mutations", "Invariant", "Chaos", "Contract", "Scenario", "ToolFault", "LlmFault"}
     assert blocks <= set(model.__all__)
+
+
+@pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1])
+def test_a_seed_has_64_bits(seed: int) -> None:
+    assert Config.of({**MINIMAL, "advanced": {"seed": seed}}).advanced.seed == seed
+    with pytest.raises(ValueError, match="seed"):
+        Config.of({**MINIMAL, "advanced": {"seed": 10 * seed}})

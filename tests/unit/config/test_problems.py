@@ -29,6 +29,11 @@ from flakestorm.errors import ConfigError
         ("model: {temperature: .nan}", "3: model.temperature: must be a number between 0 and 2, not .nan"),
         ("boundary: {allow_live: perhaps}", "3: boundary.allow_live: must be true or false, not 'perhaps'"),
         ("boundary: {tools: [a]}", "3: boundary.tools: must be a mapping, not a list"),
+        (
+            "advanced: {seed: 123456789012345678901234567890}",
+            "3: advanced.seed: must be an integer between -9223372036854775808 and 9223372036854775807, "
+            "not 123456789012345678901234567890",
+        ),
         ("boundary: {redact: a}", "3: boundary.redact: must be a list of text, not 'a'"),
         ("invariants: x", "3: invariants: must be a list of mappings, not 'x'"),
         ("invariants: [{type: latency, max_ms: 0}]", "must be an integer greater than 0, not 0"),

@@ -1,7 +1,9 @@
+import pytest
 from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant, Scenario, ToolFault
-from flakestorm.engine.plan import BASELINE, make_plan, pair_plan
+from flakestorm.engine.plan import BASELINE, bounded, make_plan, pair_plan
+from flakestorm.errors import Misuse
 
 CALM, DOWN = Scenario(name="calm"), Scenario(name="down", tool_faults=[ToolFault(tool="search", mode="error")])
 KEEPS = Invariant(type="completes", id="keeps")
@@ -78,3 +80,14 @@ def test_pairs_have_inputs_and_invariants_of_their_own() -> None:
         ("r-0004", "b", 2, 2, 2),
     ]
     assert [str(i.id) for i in plan.invariants] == ["one", "two"]
+
+
+def test_more_runs_than_can_be_planned_are_refused_before_they_are_laid_out() -> None:
+    with pytest.raises(Misuse, match="1 x 99,999,999,999,999,999,999 trials are more than the 1,000,000 runs"):
+        make_plan(
+            "run", scenarios=[Scenario(name="a")], invariants=[Invariant(type="completes", id="c")], prompts=["x"],
+            trials=99_999_999_999_999_999_999,
+        )  # fmt: skip
+    with pytest.raises(Misuse, match="2 x 500,001 trials"):
+        pair_plan("replay run", [(Scenario(name=name), "x", []) for name in "ab"], trials=500_001)
+    bounded(1000, 1000)

@@ -257,3 +257,22 @@ def test_build_gives_the_fault_with_its_settings() -> None:
 )
 def test_whether_a_fault_is_for_a_tool_by_its_own_words(planned: Planned, named: bool) -> None:
     assert planned.names("search") is named
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("tool/*#2=error", "tool/*=error,calls=2"),
+        ("tool/sea*#1=error:503", "tool/sea*=error:503,calls=1"),
+        ("llm/gpt*#3=empty", "llm/gpt*=empty,calls=3"),
+        ("llm/*#1=memory_poisoning:x", "llm/*=memory_poisoning:x,calls=1"),
+    ],
+)
+def test_an_occurrence_among_all_that_a_glob_takes(text: str, line: str) -> None:
+    assert parse_injection(text).line == line
+
+
+@pytest.mark.parametrize("text", ["http/*#1=error", "mcp/sea*#2=error"])
+def test_a_glob_is_for_tools_or_models(text: str) -> None:
+    with pytest.raises(Misuse, match="a site names one call"):
+        parse_injection(text)

@@ -129,6 +129,11 @@ def test_threads_never_share_a_site() -> None:
         ("*", "anything://at/all", True),
         ("/a.c", "https://x.test/abc", False),
         ("/line", "https://x.test/li\nne", False),
+        ("http://[::1]:80/a*", "http://[::1]:80/ab", True),
+        ("http://[::1]:80/a[12]", "http://[::1]:80/a2", True),
+        ("http://[::1]:80/a", "http://::80/a", False),
+        ("[2001:db8::*]/a", "https://[2001:db8::7]/a", True),
+        ("[ab]/x", "https://b/x", True),
     ],
 )
 def test_globs(glob: str, url: str, expected: bool) -> None:

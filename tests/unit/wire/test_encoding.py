@@ -9,7 +9,7 @@ from flakestorm.core.call import Reply, header
 from flakestorm.core.stream import read
 from flakestorm.errors import CallFailed
 from flakestorm.wire import encoding
-from flakestorm.wire.encoding import decode_body, decoded
+from flakestorm.wire.encoding import decode_body, decoded, why_packed
 from wire_support import chunked
 
 TEXT = b"the quick brown fox " * 50
@@ -90,3 +90,20 @@ def test_the_header_is_what_it_was_for_a_reply_that_is_not_unpacked() -> None:
     reply = Reply(200, (("content-encoding", "br"),), b"?")
     assert decoded(reply) is None
     assert header(reply.headers, "content-encoding") == "br"
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "said"),
+    [
+        ("zstd", b"x", "Content-Encoding 'zstd', which the request did not offer to take"),
+        ("br, gzip", b"x", "did not offer"),
+        ("gzip", b"plain", "cannot be unpacked: it is damaged, or was never packed"),
+        ("gzip", gzip.compress(b"x"), None),
+        ("gzip", gzip.compress(b"x" * 9999)[:-9], None),
+        ("identity", b"x", None),
+        ("zstd", b"", None),
+    ],
+)
+def test_a_body_of_which_nothing_can_be_unpacked_says_why(coding: str, body: bytes, said: str | None) -> None:
+    why = why_packed(body, (("Content-Encoding", coding),))
+    assert why is None if said is None else said in str(why)
