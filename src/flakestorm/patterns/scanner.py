@@ -134,7 +134,9 @@ def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, 
     for number in finders.shapes.occurring(shape):
         index, least = finders.rules[number]
         if wanted[index]:
-            if least is None or least * len(document.text) <= digits or len(document.text) <= _SHORT:
+            if index in finders.marks:
+                found[index] = _around(data, finders.marks[index]) or whole
+            elif least is None or least * len(document.text) <= digits or len(document.text) <= _SHORT:
                 found[index] = whole
             else:
                 near.add(index)
@@ -160,6 +162,19 @@ def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int,
         if len(found) <= _MOST_STRETCHES:
             return merged([_whole(data, stretch) for stretch in found])  # longer, they may reach into the next
     return [(0, len(data))]
+
+
+def _around(data: bytes, mark: bytes) -> list[tuple[int, int]]:
+    """The stretches around the places of a mark that have something right before them; none where there are many."""
+    found = []
+    at = data.find(mark)
+    while at >= 0:
+        if not data[max(0, at - 1) : at].isspace():
+            found.append((at - _REACH, at + _REACH))
+            if len(found) > _MOST_HITS:
+                return []
+        at = data.find(mark, at + 1)
+    return found
 
 
 def _bare(lower: bytes, hosts: Places) -> Iterator[tuple[int, int]]:
@@ -209,6 +224,7 @@ class _Finders:
         words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
         hosts: finds the ends of hosts' names in a text in lower case; None without the library for it.
         of_hosts: the rules that look for hosts' names.
+        marks: the rules that are asked only around a mark, with it.
     """
 
     shapes: Matcher
@@ -217,6 +233,7 @@ class _Finders:
     foreign: tuple[Places | None, list[list[int]]]
     hosts: Places | None
     of_hosts: list[int]
+    marks: dict[int, bytes]
 
     def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
@@ -262,6 +279,7 @@ def _finders() -> _Finders:
         (places(list(foreign)), list(foreign.values())),
         places(sorted(end.encode() for end in endings())),
         hosts,
+        {index: row["mark"].encode() for index, row in enumerate(rows_of("pii.yaml")) if "mark" in row},
     )
 
 
