@@ -33,6 +33,23 @@ class Document:
         self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
 
+    def characters(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The same places in characters.
+
+        Args:
+            spans: start and end in bytes, in order and apart.
+        """
+        if self.plain:
+            yield from spans
+            return
+        byte = character = 0  # so far; counted on from one to the next
+        for start, end in spans:
+            character += len(self.data[byte:start].decode(errors="ignore"))
+            length = len(self.data[start:end].decode(errors="ignore"))
+            yield character, character + length
+            character += length
+            byte = end
+
 
 class Matcher:
     """Patterns that are asked all at once.
@@ -82,16 +99,7 @@ class Matcher:
             return
         data = document.data
         spans = _spans(self.compiled[index], data, ((0, len(data)),) if within is None else within)
-        if document.plain:
-            yield from spans
-            return
-        byte = character = 0  # so far; counted on from one match to the next
-        for start, end in spans:
-            character += len(data[byte:start].decode(errors="ignore"))
-            length = len(data[start:end].decode(errors="ignore"))
-            yield character, character + length
-            character += length
-            byte = end
+        yield from document.characters(spans)
 
 
 def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
