@@ -20,7 +20,7 @@ from flakestorm.patterns.disguise import WHOLE, disclosed
 from flakestorm.patterns.engine import Document, Matcher, file_of
 from flakestorm.patterns.finding import Finding
 from flakestorm.patterns.known import known
-from flakestorm.patterns.prefilter import Prefilter, Seen, Stretch
+from flakestorm.patterns.prefilter import Prefilter
 
 __all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
 
@@ -51,6 +51,10 @@ _MENTION = re.compile(
 )
 
 
+Stretch = tuple[int, int]
+"""Where something may be, in bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sign:
     id: str
@@ -77,79 +81,77 @@ def injections(text: str) -> list[Finding]:
 
 def _in_piece(text: str) -> list[Finding]:
     document = Document(_straight(text))
-    seen = _patterns()[1].seen(document.data)
-    found = _plainly(document, seen)
+    candidates, signs = _candidates(document)
+    found = _plainly(document, candidates)
     taken = [(f.start, f.end) for f in found]
-    for start, end, plain in disclosed(document, _signs(seen)):
+    for start, end, plain in disclosed(document, signs):
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
     return found
 
 
-def _signs(seen: Seen) -> dict[int, list[Stretch]]:
-    """The signs of disguise (`disguise.WHOLE`) that a text may hold, each with where it may lie."""
-    first = len(_patterns()[2])
-    indexes = sorted(index for index in seen.near().keys() | seen.everywhere if index >= first)
-    return {index - first: seen.stretches(index) for index in indexes}
+def _candidates(document: Document) -> tuple[dict[int, list[Stretch]], dict[int, list[Stretch]]]:
+    """The patterns that a text may hold, and the signs of disguise (`disguise.WHOLE`), each with where it may lie."""
+    _, prefilter, rows = _patterns()
+    candidates = prefilter.candidates(document.data)
+    signs = {index - len(rows): candidates.pop(index) for index in sorted(candidates) if index >= len(rows)}
+    return candidates, signs
 
 
-def _plainly(document: Document, seen: Seen) -> list[Finding]:
+def _plainly(document: Document, candidates: dict[int, list[Stretch]]) -> list[Finding]:
     """What is said without disguise, looked for only where it can weigh enough.
 
     Signs that only support others are looked for where there are others.
     """
-    signs = _patterns()[2]
+    _, _, signs = _patterns()
+    near = _NEAR if document.plain else 4 * _NEAR  # a character has at most four bytes
+    whole = [(0, len(document.data))]
     found: list[Finding] = []
     anywhere: list[int] = []  # signs of which nothing says where they may be
-    for index in sorted(seen.everywhere):
-        if index >= len(signs):
-            continue
+    for index in [index for index, stretches in candidates.items() if stretches == whole]:
+        del candidates[index]
         if signs[index].confidence <= SUPPORT:
             anywhere.append(index)
         else:
-            found += _located(index, document, seen.stretches(index))
-    elsewhere: list[Finding | _Sign] = [*found, *(signs[index] for index in anywhere)]
-    some = bool(found)  # where they are says nobody, so all else may be near
-    for first, last, group in _groups(seen.near(), len(signs), len(document.data) if some else _NEAR):
-        if _most([*elsewhere, *(signs[index] for index in group)]) < THRESHOLD:
-            continue
-        if _weight([*elsewhere, *(signs[index] for index in group)]) < THRESHOLD:
+            found += _located(index, document, whole)
+    for group in _groups(candidates, near):
+        if _weight([*found, *(signs[index] for index in (*group, *anywhere))]) < THRESHOLD:
             continue
         # The strongest first, while what is found and what is left can weigh enough together.
         left = sorted(group, key=lambda index: signs[index].confidence)
         there: list[Finding] = []
+        elsewhere: list[Finding | _Sign] = [*found, *(signs[index] for index in anywhere)]
         while left and _most([*elsewhere, *there, *(signs[index] for index in left)]) >= THRESHOLD:
             index = left.pop()
-            if signs[index].confidence <= SUPPORT and not there and not some:
+            if signs[index].confidence <= SUPPORT and not there and not found:
                 break
-            there += _located(index, document, seen.stretches(index, first, last))
+            there += _located(index, document, group[index])
         found += there
     if found:
-        found += (place for index in anywhere for place in _located(index, document, seen.stretches(index)))
+        found += (place for index in anywhere for place in _located(index, document, whole))
     return _convincing(found)
 
 
-def _groups(places: dict[int, list[Stretch]], signs: int, near: int) -> Iterator[tuple[int, int, set[int]]]:
-    """Signs that may be near each other: where the first begins and the last ends, and which they are."""
-    group: set[int] = set()
-    first = reach = 0
-    ordered = sorted((start, end, index) for index, some in places.items() if index < signs for start, end in some)
-    for start, end, index in ordered:
+def _groups(candidates: dict[int, list[Stretch]], near: int) -> Iterator[dict[int, list[Stretch]]]:
+    """Patterns that may occur near each other, with their stretches."""
+    places = sorted((start, end, index) for index, stretches in candidates.items() for start, end in stretches)
+    group: dict[int, list[Stretch]] = {}
+    reach = 0
+    for start, end, index in places:
         if group and start > reach + near:
-            yield first, reach, group
-            group, first, reach = set(), start, 0
-        first = first if group else start
-        group.add(index)
+            yield group
+            group, reach = {}, 0
+        group.setdefault(index, []).append((start, end))
         reach = max(reach, end)
     if group:
-        yield first, reach, group
+        yield group
 
 
 def _strongest(text: str) -> Finding | None:
     """What a disclosed text gives away; it is not disclosed any further."""
     document = Document(_straight(text))
-    found = _plainly(document, _patterns()[1].seen(document.data))
+    found = _plainly(document, _candidates(document)[0])
     return max(found, key=lambda f: f.confidence, default=None)
 
 

@@ -7,28 +7,25 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flakestorm.patterns.literals import holds, places
 from flakestorm.patterns.needs import Clause, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
-__all__ = ["Anchor", "Finder", "Prefilter", "Seen", "Stretch", "anchors", "merged"]
+__all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
-_BLOCK = 8  # a text is divided into blocks of so many bytes, as a power of 2, that tell at once what is near
-_LONG = 1_000  # how long a stretch may become, in bytes, that was found by strings one behind the other
-_PIECE = 512  # how much of a text is folded at once, in bytes, to know later where it was
 
-_Alternative = tuple[int, int, int, int, tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: its index, how far a match may reach, in bytes and in blocks, the clauses that must be near, as bits,
-and what else must be."""
+_Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach, the numbers of clauses that must be near, what else must be."""
 
-Stretch = tuple[int, int]
-"""Where something may be: start and end, in bytes."""
+Hit = tuple[int, int, int, int]
+"""Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
+
 
 Anchor = tuple[int, str, Sequence[Clause]]
 """Of an alternative: its pattern's index, where it is looked for, and what it must have, the rarest first.
@@ -41,10 +38,9 @@ class Finder:
     """The strings that patterns must have, all looked for at once."""
 
     def __init__(self) -> None:
-        self._alternatives: list[_Alternative] = []
-        self._owners: dict[bytes, list[int]] = {}
+        self._owners: dict[bytes, list[_Alternative]] = {}
+        self._numbers: dict[bytes, set[int]] = {}
         self._clauses: dict[Clause, int] = {}
-        self._bits: dict[bytes, int] = {}
 
     def add(self, index: int, reach: int, clauses: Sequence[Clause]) -> None:
         """Look for a pattern.
@@ -55,68 +51,65 @@ class Finder:
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
-        bits = sum(1 << self._number(clause) for clause in others if share(clause) <= _COMMON)
+        numbers = tuple(self._number(clause) for clause in others if share(clause) <= _COMMON)
         checks = tuple(holds(map(str.encode, clause)) for clause in others if share(clause) > _COMMON)
-        alternative = (index, reach, (reach + max(map(len, first)) >> _BLOCK) + 1, bits, checks)
         for string in first:
-            self._owners.setdefault(string.encode(), []).append(len(self._alternatives))
-        self._alternatives.append(alternative)
+            self._owners.setdefault(string.encode(), []).append((index, reach, numbers, checks))
 
     def _number(self, clause: Clause) -> int:
         number = self._clauses.setdefault(clause, len(self._clauses))
         for string in clause:
-            self._bits[string.encode()] = self._bits.get(string.encode(), 0) | 1 << number
+            self._numbers.setdefault(string.encode(), set()).add(number)
         return number
 
     def ready(self) -> None:
         """Make the automaton of all that was added."""
-        strings = sorted(self._owners.keys() | self._bits.keys())
-        self._told = [(self._bits.get(string, 0), tuple(self._owners.get(string, ()))) for string in strings]
+        strings = sorted(self._owners.keys() | self._numbers.keys())
+        self._of: list[tuple[tuple[_Alternative, ...], tuple[int, ...]]] = [
+            (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
+        ]
         self._places = places(strings)
+        self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
 
-    def stretches(self, text: bytes) -> dict[int, list[Stretch]] | None:
-        """Of each pattern where it may occur; None where that cannot be said, or there is no end of it."""
+    def hits(self, text: bytes) -> list[Hit] | None:
+        """Where patterns may occur; None where that cannot be said, or there is no end of it."""
         strings = self._places(text) if self._places else None
         if strings is None or len(strings) > _MOST_STRINGS:
             return None
-        told = self._told
-        blocks = [0] * ((len(text) >> _BLOCK) + 1)  # what each has, as bits
+        of = self._of
+        if self._plain:
+            return [(start, end, one[0], one[1]) for string, start, end in strings for one in of[string][0]]
+        where: dict[int, list[int]] = {}
         asked = []
         for string, start, end in strings:
-            bits, owners = told[string]
-            if bits:
-                blocks[start >> _BLOCK] |= bits
+            owners, numbers = of[string]
+            for number in numbers:
+                if number in where:
+                    where[number].append(start)
+                else:
+                    where[number] = [start]
             if owners:
                 asked.append((start, end, owners))
-        alternatives = self._alternatives
-        around = [blocks]  # what they and so many neighbours have
-        likely: dict[int, list[Stretch]] = {}
+        found: list[Hit] = []
         for start, end, owners in asked:
-            for number in owners:
-                _, reach, wide, bits, _ = alternatives[number]
-                while wide >= len(around):
-                    around.append(_widened(around[-1]))
-                if bits & around[wide][start >> _BLOCK] == bits:
-                    low, high = start - reach, end + reach
-                    if number not in likely:
-                        likely[number] = [(low, high)]
-                    elif low <= likely[number][-1][1] and high - likely[number][-1][0] <= _LONG:
-                        likely[number][-1] = (likely[number][-1][0], high)
+            for index, reach, numbers, checks in owners:
+                low = start - reach if start > reach else 0
+                high = end + reach
+                for number in numbers:
+                    there = where.get(number)
+                    if there is None:
+                        break
+                    place = bisect_left(there, low)
+                    if place == len(there) or there[place] > high:
+                        break
+                else:
+                    near = text[low:high]
+                    for has in checks:
+                        if not has(near):
+                            break
                     else:
-                        likely[number].append((low, high))
-        found: dict[int, list[Stretch]] = {}
-        for number, stretches in likely.items():
-            index, _, _, _, checks = alternatives[number]
-            for low, high in stretches:
-                stretch = max(0, low), min(high, len(text))
-                if not checks or all(has(text[stretch[0] : high]) for has in checks):
-                    found.setdefault(index, []).append(stretch)
-        return {index: merged(some) for index, some in found.items()}
-
-
-def _widened(blocks: list[int]) -> list[int]:
-    """What each block and its two neighbours have."""
-    return [before | here | behind for before, here, behind in zip([0, *blocks], blocks, [*blocks[1:], 0], strict=False)]
+                        found.append((start, end, index, reach))
+        return sorted(found)
 
 
 def anchors(patterns: Iterable[str]) -> Iterator[Anchor]:
@@ -162,118 +155,63 @@ class Prefilter:
         for finder in (self._words, self._marks, self._foreign):
             finder.ready()
 
-    def seen(self, data: bytes) -> Seen:
-        """The patterns that a text may hold, each with where it may lie.
+    def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
+        """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
 
         Args:
             data: the text in UTF-8.
         """
-        folds = _Folds(data)
+        plain = folded(data)
+        text = b" %b " % b" ".join(plain.split())
         lower = data.lower()
-        words = self._words.stretches(folds.text)
-        marks = self._marks.stretches(lower)
-        foreign = {} if data.isascii() else self._foreign.stretches(lower)
-        if words is None or marks is None or foreign is None:
-            return Seen(folds, {}, {}, set(range(self._count)))
-        for index, some in foreign.items():
-            marks[index] = merged(marks[index] + some) if index in marks else some
-        everywhere = {index for index, in_any in self._always.items() if in_any or not data.isascii()}
-        return Seen(folds, words, marks, everywhere)
+        marks = self._marks.hits(lower)
+        foreign = [] if data.isascii() else self._foreign.hits(lower)
+        words = self._words.hits(text)
+        if marks is None or words is None or foreign is None:
+            return {index: [(0, len(data))] for index in range(self._count)}
+        stretches = _unfolded(_stretches(words, len(text)), plain, text)
+        for index, some in _stretches(marks + foreign, len(data)).items():
+            stretches[index] = merged(stretches[index] + some) if index in stretches else some
+        for index, in_any in self._always.items():
+            if in_any or not data.isascii():
+                stretches[index] = [(0, len(data))]
+        return stretches
 
 
-class Seen:
-    """The patterns that a text may hold.
+def _stretches(hits: list[Hit], length: int) -> dict[int, list[tuple[int, int]]]:
+    """Of each pattern the stretches around its hits, as far as a match may reach."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for start, end, index, reach in hits:
+        stretch = (max(0, start - reach), min(length, end + reach))
+        if index in found:
+            found[index].append(stretch)
+        else:
+            found[index] = [stretch]
+    return {index: merged(some) for index, some in found.items()}
 
-    Args:
-        folds: the text as it was folded.
-        words: the stretches of patterns that were found by their words, in the folded text.
-        marks: those of patterns that were found by their marks, in the text as it is.
-        everywhere: the patterns of which nothing says where they may be.
+
+def _unfolded(
+    stretches: dict[int, list[tuple[int, int]]], plain: bytes, text: bytes
+) -> dict[int, list[tuple[int, int]]]:
+    """The stretches of a folded text where they are in the text; how many letters stand before says where that is.
+
+    So a gap between two words, however long, makes no difference to what is near.
     """
-
-    def __init__(
-        self, folds: _Folds, words: dict[int, list[Stretch]], marks: dict[int, list[Stretch]], everywhere: set[int]
-    ) -> None:
-        self._folds = folds
-        self._words = {index: some for index, some in words.items() if index not in everywhere}
-        self._marks = {index: some for index, some in marks.items() if index not in everywhere}
-        self.everywhere = everywhere
-
-    def near(self) -> dict[int, list[Stretch]]:
-        """The patterns that may be in some places, with their stretches in the folded text, or a little more."""
-        found = dict(self._words)
-        for index, some in self._marks.items():
-            found[index] = found.get(index, []) + [self._folds.folded(stretch) for stretch in some]
-        return found
-
-    def stretches(self, index: int, first: int = 0, last: int = 1 << 62) -> list[Stretch]:
-        """The stretches of one pattern in the text as it is.
-
-        Args:
-            index: the pattern.
-            first, last: only those that touch this part of the folded text.
-        """
-        if index in self.everywhere:
-            return [(0, len(self._folds.data))]
-        found = [
-            self._folds.unfolded(stretch)
-            for stretch in self._words.get(index, ())
-            if stretch[0] <= last and first <= stretch[1]
-        ]
-        for stretch in self._marks.get(index, ()):
-            start, end = self._folds.folded(stretch)
-            if start <= last and first <= end:
-                found.append(stretch)
-        return merged(found)
-
-
-class _Folds:
-    """A text in UTF-8 as it is, and folded with one space between words.
-
-    How far words stand apart is counted in that: a gap, however long, makes no difference to what is near.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self._plain = plain = folded(data)
-        self._from: list[int] = []  # where pieces begin, in the text
-        self._to: list[int] = []  # and in the folded one
-        pieces = []
-        at, place = 0, 1
-        while at < len(plain):
-            end = plain.find(b" ", at + _PIECE)
-            end = len(plain) if end < 0 else end
-            if piece := b" ".join(plain[at:end].split()):
-                pieces.append(piece)
-                self._from.append(at)
-                self._to.append(place)
-                place += len(piece) + 1
-            at = end
-        self.text = b" %b " % b" ".join(pieces)
-
-    def folded(self, stretch: Stretch) -> Stretch:
-        """Where a stretch of the text is in the folded one, by pieces."""
-        first, last = bisect_right(self._from, stretch[0]) - 1, bisect_right(self._from, stretch[1])
-        return self._to[first] if first > 0 else 0, self._to[last] if last < len(self._to) else len(self.text)
-
-    def unfolded(self, stretch: Stretch) -> Stretch:
-        """Where a stretch of the folded text is in the text."""
-        start, end = stretch
-        return self._place(start), self._place(end) if end < len(self.text) else len(self._plain)
-
-    def _place(self, edge: int) -> int:
-        """How many letters of its piece stand before says where an edge is."""
-        piece = bisect_right(self._to, edge) - 1
-        if piece < 0:
-            return 0
-        at, place = self._to[piece], self._from[piece]
-        letters = edge - at - self.text.count(b" ", at, edge)
-        end, spaces = place, 0
-        while end != place + letters + spaces:
-            more = place + letters + spaces
-            spaces += self._plain.count(b" ", end, more)
-            end = more
-        return end
+    at = letters = spaces = place = 0  # how far the folded text is read, the letters in it, the spaces of the text
+    where: dict[int, int] = {}
+    for edge in sorted({edge for some in stretches.values() for stretch in some for edge in stretch}):
+        letters += edge - at - text.count(b" ", at, edge)
+        at = edge
+        while place != letters + spaces:
+            more = letters + spaces
+            spaces += plain.count(b" ", place, more)
+            place = more
+        where[edge] = place
+    end = len(plain)
+    return {
+        index: [(where[start], where[stop] if stop < len(text) else end) for start, stop in some]
+        for index, some in stretches.items()
+    }
 
 
 def merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
