@@ -19,7 +19,7 @@ from functools import cache
 from flakestorm.patterns.frequency import commonness
 from flakestorm.patterns.outline import Branch, Token
 
-__all__ = ["Clause", "folded", "needed", "share"]
+__all__ = ["Clause", "edges", "folded", "needed", "share"]
 
 _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
@@ -72,6 +72,24 @@ def needed(branch: Branch, *, marks: bool = False) -> tuple[Clause, ...]:
     """
     clauses = _both(_both(_ANYTHING, _run(branch, marks)), _ANYTHING).clauses
     return _rarest(map(_shortest, clauses))
+
+
+def edges(branch: Branch, clause: Clause, *, marks: bool = False) -> tuple[int | None, int | None]:
+    """How much of a match stands in front of a clause's string, and behind it, at most, in bytes; None for unknown.
+
+    It is known where every match begins, or ends, with one of them or little else.
+    """
+    part = _run(branch, marks)
+    if part.exact is not None:
+        part = _cut(part)
+    strings = [string.encode() for string in clause]
+    heads = [[head.find(string) for string in strings if string in head] for head in map(str.encode, part.head)]
+    tails = [
+        [len(tail) - tail.rfind(string) - len(string) for string in strings if string in tail]
+        for tail in map(str.encode, part.tail)
+    ]
+    before, behind = (max(map(min, places)) if places and all(places) else None for places in (heads, tails))
+    return before, behind
 
 
 def _run(run: Iterable[Token], marks: bool) -> _Part:
