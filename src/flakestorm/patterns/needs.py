@@ -31,6 +31,7 @@ _MANY = 40  # repetitions of more are as good as more
 _FEW = 30
 _MOST_MEMBERS = 10  # a class of more is a gap
 _CHARACTERS = [chr(code) for code in range(128)]
+_NO_END = 1 << 16
 _BREAKS = ("^", "$", "\\b")
 
 Clause = frozenset[str]
@@ -77,7 +78,7 @@ def needed(branch: Branch, *, marks: bool = False) -> tuple[Clause, ...]:
 def edges(branch: Branch, clause: Clause, *, marks: bool = False) -> tuple[int | None, int | None]:
     """How much of a match stands in front of a clause's string, and behind it, at most, in bytes; None for unknown.
 
-    It is known where every match begins, or ends, with one of them or little else.
+    It is known where every match begins, or ends, with one of them or little else, or where none is long.
     """
     part = _run(branch, marks)
     if part.exact is not None:
@@ -88,8 +89,26 @@ def edges(branch: Branch, clause: Clause, *, marks: bool = False) -> tuple[int |
         [len(tail) - tail.rfind(string) - len(string) for string in strings if string in tail]
         for tail in map(str.encode, part.tail)
     ]
-    before, behind = (max(map(min, places)) if places and all(places) else None for places in (heads, tails))
+    longest = [most] if (most := _longest(branch, marks)) < _NO_END else []
+    before, behind = (
+        min([max(map(min, places)), *longest] if all(places) else longest, default=None) for places in (heads, tails)
+    )
     return before, behind
+
+
+def _longest(run: Iterable[Token], marks: bool) -> int:
+    """How long what a run stands for may be, in bytes."""
+    found = 0
+    for token in run:
+        if token.branches:
+            once = max(_longest(branch, marks) for branch in token.branches)
+        elif _atom(token.atom, marks) is _BREAK:
+            found += 1
+            continue
+        else:
+            once = 0 if token.atom in (*_BREAKS, "\\B") else 4 if marks else 1
+        found += once * token.most if once else 0
+    return min(found, _NO_END)
 
 
 def _run(run: Iterable[Token], marks: bool) -> _Part:
