@@ -76,24 +76,35 @@ def needed(branch: Branch, *, marks: bool = False) -> tuple[Clause, ...]:
 
 
 def edges(branch: Branch, clause: Clause, *, marks: bool = False) -> tuple[int | None, int | None]:
-    """How much of a match stands in front of a clause's string, and behind it, at most, in bytes; None for unknown.
+    """How much of a match stands in front of one of a clause's strings in it, and behind it, at most, in bytes.
 
-    It is known where every match begins, or ends, with one of them or little else, or where none is long.
+    Both are of the same string; None for unknown. It is known where every match begins, or ends, with a string or
+    little else, or where none is long.
     """
     part = _run(branch, marks)
+    most = _longest(branch, marks)
+    longest = most if most < _NO_END else None
     if part.exact is not None:
-        part = _cut(part)
-    strings = [string.encode() for string in clause]
-    heads = [[head.find(string) for string in strings if string in head] for head in map(str.encode, part.head)]
-    tails = [
-        [len(tail) - tail.rfind(string) - len(string) for string in strings if string in tail]
-        for tail in map(str.encode, part.tail)
-    ]
-    longest = [most] if (most := _longest(branch, marks)) < _NO_END else []
-    before, behind = (
-        min([max(map(min, places)), *longest] if all(places) else longest, default=None) for places in (heads, tails)
-    )
-    return before, behind
+        places = [_around(string, clause) for string in part.exact]
+        return max(before for before, _ in places), max(behind for _, behind in places)
+    if all(any(string in head for string in clause) for head in part.head):
+        return max(min(_before(head, clause)) for head in part.head), longest
+    if all(any(string in tail for string in clause) for tail in part.tail):
+        return longest, max(min(_behind(tail, clause)) for tail in part.tail)
+    return longest, longest
+
+
+def _around(text: str, clause: Clause) -> tuple[int, int]:
+    """What stands around the string of a clause that has least around it."""
+    return min(zip(_before(text, clause), _behind(text, clause), strict=True), key=sum)
+
+
+def _before(text: str, clause: Clause) -> list[int]:
+    return [len(text[: text.find(string)].encode()) for string in sorted(clause) if string in text]
+
+
+def _behind(text: str, clause: Clause) -> list[int]:
+    return [len(text[text.find(string) + len(string) :].encode()) for string in sorted(clause) if string in text]
 
 
 def _longest(run: Iterable[Token], marks: bool) -> int:

@@ -141,8 +141,8 @@ class Prefilter:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
         self._words, self._marks, self._foreign = Finder(), Finder(), Finder()
-        for index, kind, clauses, *edges in anchors:
-            before, behind = (reaches[index] if edge is None else min(edge + 1, reaches[index]) for edge in edges)
+        for index, kind, clauses, *most in anchors:
+            before, behind = (reaches[index] if edge is None else min(edge + 1, reaches[index]) for edge in most)
             if kind == "words":
                 self._words.add(index, before, behind, clauses)
             elif kind == "marks":

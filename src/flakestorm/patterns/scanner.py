@@ -344,10 +344,12 @@ def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterat
         found.append((start, end, near))
     if not found:
         return
-    alone = rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    alone = (
+        rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    )
     boosted = min(1.0, round(rule.confidence + _BOOST, 2))
     for start, end, near in found:
-        if near or alone or not named:
+        if near or not named or (alone and not rule.needs_context):
             yield Finding("pii", rule.id, rule.entity, start, end, boosted if near else rule.confidence)
 
 

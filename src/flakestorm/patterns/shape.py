@@ -1,7 +1,7 @@
 """The shape of a text: every digit as 0, every letter as a.
 
 Patterns of numbers differ in which digits they allow, but have few shapes. So patterns are widened to shapes, and only
-those are asked whose shape occurs in a text's. An automaton of shapes meets few states that it has not met before, so it
+those are asked whose shape occurs in a text's. An automaton of shapes meets few states that it has not met before: it
 reads a new text about as quickly as one that it knows.
 """
 
