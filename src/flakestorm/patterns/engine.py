@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from flakestorm.core.regex import later
+
 __all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of", "typed"]
 
 UNSPACED = (
@@ -23,7 +25,8 @@ UNSPACED = (
 )
 """Letters of scripts that put no space between words (Thai to Khmer, Chinese, Japanese) or between a word and its
 particle (Korean), for a character class: next to one of them a word or number ends."""
-_LETTER = rf"[^\W{UNSPACED}]"
+_EDGES = rf"(?:(?<!\w)|(?<=(?-i:[{UNSPACED}])))", rf"(?:(?!\w)|(?=(?-i:[{UNSPACED}])))"
+"""What stands around a whole word. Without `(?-i:` Python compiles the class for hundreds of times as long."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
@@ -40,6 +43,23 @@ class Document:
         self.text = encodable(text)
         self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
+
+    def characters(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The same places in characters.
+
+        Args:
+            spans: start and end in bytes, in order and apart.
+        """
+        if self.plain:
+            yield from spans
+            return
+        byte = character = 0  # so far; counted on from one to the next
+        for start, end in spans:
+            character += len(self.data[byte:start].decode(errors="ignore"))
+            length = len(self.data[start:end].decode(errors="ignore"))
+            yield character, character + length
+            character += length
+            byte = end
 
 
 class Matcher:
@@ -90,16 +110,7 @@ class Matcher:
             return
         data = document.data
         spans = _spans(self.compiled[index], data, ((0, len(data)),) if within is None else within)
-        if document.plain:
-            yield from spans
-            return
-        byte = character = 0  # so far; counted on from one match to the next
-        for start, end in spans:
-            character += len(data[byte:start].decode(errors="ignore"))
-            length = len(data[start:end].decode(errors="ignore"))
-            yield character, character + length
-            character += length
-            byte = end
+        yield from document.characters(spans)
 
 
 def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -147,7 +158,8 @@ def near_words(words: list[str] | None) -> re.Pattern[str] | None:
     """A pattern that finds any of these words as whole words, in any case; None for no words."""
     if not words:
         return None
-    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(map(re.escape, words))})(?!{_LETTER})", re.IGNORECASE)
+    before, behind = _EDGES
+    return later(f"{before}(?:{'|'.join(map(re.escape, words))}){behind}", re.IGNORECASE)
 
 
 def encodable(text: str) -> str:

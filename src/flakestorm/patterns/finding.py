@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -30,7 +31,7 @@ class Finding(NamedTuple):
 
 def disjoint(found: list[Finding]) -> list[Finding]:
     """Where findings overlap the most confident one stays, and of equals the longest."""
-    if len(found) < 2:
+    if all(one.end <= other.start for one, other in pairwise(found)):
         return found
     kept: list[Finding] = []
     for group in _clusters(found):

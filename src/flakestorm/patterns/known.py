@@ -29,17 +29,26 @@ def known(patterns: Sequence[str]) -> list[Anchor]:
     if data["of"] != _digest(patterns):
         return list(anchors(patterns))
     clauses = [frozenset(clause) for clause in data["clauses"]]
-    return [(index, kind, [clauses[number] for number in numbers]) for index, kind, *numbers in data["anchors"]]
+    return [
+        (index, kind, [clauses[number] for number in numbers], before, behind)
+        for index, kind, before, behind, *numbers in data["anchors"]
+    ]
 
 
 def written(patterns: Sequence[str]) -> str:
     """The file for these patterns."""
-    found = [(index, kind, [tuple(sorted(clause)) for clause in clauses]) for index, kind, clauses in anchors(patterns)]
+    found = [
+        (index, kind, before, behind, [tuple(sorted(clause)) for clause in clauses])
+        for index, kind, clauses, before, behind in anchors(patterns)
+    ]
     numbers = {clause: number for number, clause in enumerate(dict.fromkeys(c for *_, some in found for c in some))}
     parts = {
         "of": json.dumps(_digest(patterns)),
         "clauses": _lines(numbers),
-        "anchors": _lines([index, kind, *(numbers[clause] for clause in clauses)] for index, kind, clauses in found),
+        "anchors": _lines(
+            [index, kind, before, behind, *(numbers[clause] for clause in clauses)]
+            for index, kind, before, behind, clauses in found
+        ),
     }
     return "{" + ",\n".join(f'"{name}": {part}' for name, part in parts.items()) + "}\n"
 

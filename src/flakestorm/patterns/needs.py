@@ -19,7 +19,7 @@ from functools import cache
 from flakestorm.patterns.frequency import commonness
 from flakestorm.patterns.outline import Branch, Token
 
-__all__ = ["Clause", "folded", "needed", "share"]
+__all__ = ["Clause", "edges", "folded", "needed", "share"]
 
 _FOLD = bytes(ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _MOST_STRINGS = 400  # a part of a pattern that stands for more is cut
@@ -31,6 +31,7 @@ _MANY = 40  # repetitions of more are as good as more
 _FEW = 30
 _MOST_MEMBERS = 10  # a class of more is a gap
 _CHARACTERS = [chr(code) for code in range(128)]
+_NO_END = 1 << 16
 _BREAKS = ("^", "$", "\\b")
 
 Clause = frozenset[str]
@@ -72,6 +73,53 @@ def needed(branch: Branch, *, marks: bool = False) -> tuple[Clause, ...]:
     """
     clauses = _both(_both(_ANYTHING, _run(branch, marks)), _ANYTHING).clauses
     return _rarest(map(_shortest, clauses))
+
+
+def edges(branch: Branch, clause: Clause, *, marks: bool = False) -> tuple[int | None, int | None]:
+    """How much of a match stands in front of one of a clause's strings in it, and behind it, at most, in bytes.
+
+    Both are of the same string; None for unknown. It is known where every match begins, or ends, with a string or
+    little else, or where none is long.
+    """
+    part = _run(branch, marks)
+    most = _longest(branch, marks)
+    longest = most if most < _NO_END else None
+    if part.exact is not None:
+        places = [_around(string, clause) for string in part.exact]
+        return max(before for before, _ in places), max(behind for _, behind in places)
+    if all(any(string in head for string in clause) for head in part.head):
+        return max(min(_before(head, clause)) for head in part.head), longest
+    if all(any(string in tail for string in clause) for tail in part.tail):
+        return longest, max(min(_behind(tail, clause)) for tail in part.tail)
+    return longest, longest
+
+
+def _around(text: str, clause: Clause) -> tuple[int, int]:
+    """What stands around the string of a clause that has least around it."""
+    return min(zip(_before(text, clause), _behind(text, clause), strict=True), key=sum)
+
+
+def _before(text: str, clause: Clause) -> list[int]:
+    return [len(text[: text.find(string)].encode()) for string in sorted(clause) if string in text]
+
+
+def _behind(text: str, clause: Clause) -> list[int]:
+    return [len(text[text.find(string) + len(string) :].encode()) for string in sorted(clause) if string in text]
+
+
+def _longest(run: Iterable[Token], marks: bool) -> int:
+    """How long what a run stands for may be, in bytes."""
+    found = 0
+    for token in run:
+        if token.branches:
+            once = max(_longest(branch, marks) for branch in token.branches)
+        elif _atom(token.atom, marks) is _BREAK:
+            found += 1
+            continue
+        else:
+            once = 0 if token.atom in (*_BREAKS, "\\B") else 4 if marks else 1
+        found += once * token.most if once else 0
+    return min(found, _NO_END)
 
 
 def _run(run: Iterable[Token], marks: bool) -> _Part:

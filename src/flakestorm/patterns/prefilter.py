@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flakestorm.patterns.literals import holds, places
-from flakestorm.patterns.needs import Clause, folded, needed, share
+from flakestorm.patterns.needs import Clause, edges, folded, needed, share
 from flakestorm.patterns.outline import branches, strange
 
 __all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
@@ -20,15 +20,17 @@ _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
 _COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
 
-_Alternative = tuple[int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: its index, how far a match may reach, the numbers of clauses that must be near, what else must be."""
+_Alternative = tuple[int, int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach to the left and to the right, the numbers of clauses that must be
+near, what else must be."""
 
-Hit = tuple[int, int, int, int]
-"""Where a pattern may occur: start and end of a string, the pattern's index, how far a match may reach."""
+Hit = tuple[int, int, int]
+"""Where a pattern may occur: start and end, the pattern's index."""
 
 
-Anchor = tuple[int, str, Sequence[Clause]]
-"""Of an alternative: its pattern's index, where it is looked for, and what it must have, the rarest first.
+Anchor = tuple[int, str, Sequence[Clause], int | None, int | None]
+"""Of an alternative: its pattern's index, where it is looked for, what it must have, the rarest first, and how much of
+a match may stand in front of that and behind it, where that is known.
 
 `words` in the folded text, `marks` in the text in lower case; without any clauses `always`, or `strange` where a text
 that is all ASCII has none."""
@@ -42,19 +44,19 @@ class Finder:
         self._numbers: dict[bytes, set[int]] = {}
         self._clauses: dict[Clause, int] = {}
 
-    def add(self, index: int, reach: int, clauses: Sequence[Clause]) -> None:
+    def add(self, index: int, before: int, behind: int, clauses: Sequence[Clause]) -> None:
         """Look for a pattern.
 
         Args:
             index: its number.
-            reach: how far a match may reach from any of the strings, in bytes.
+            before, behind: how far a match may reach from any of the rarest strings, in bytes.
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
         numbers = tuple(self._number(clause) for clause in others if share(clause) <= _COMMON)
         checks = tuple(holds(map(str.encode, clause)) for clause in others if share(clause) > _COMMON)
         for string in first:
-            self._owners.setdefault(string.encode(), []).append((index, reach, numbers, checks))
+            self._owners.setdefault(string.encode(), []).append((index, before, behind, numbers, checks))
 
     def _number(self, clause: Clause) -> int:
         number = self._clauses.setdefault(clause, len(self._clauses))
@@ -69,7 +71,6 @@ class Finder:
             (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
         ]
         self._places = places(strings)
-        self._plain = not self._numbers and not any(one[3] for some in self._owners.values() for one in some)
 
     def hits(self, text: bytes) -> list[Hit] | None:
         """Where patterns may occur; None where that cannot be said, or there is no end of it."""
@@ -77,8 +78,6 @@ class Finder:
         if strings is None or len(strings) > _MOST_STRINGS:
             return None
         of = self._of
-        if self._plain:
-            return [(start, end, one[0], one[1]) for string, start, end in strings for one in of[string][0]]
         where: dict[int, list[int]] = {}
         asked = []
         for string, start, end in strings:
@@ -92,9 +91,9 @@ class Finder:
                 asked.append((start, end, owners))
         found: list[Hit] = []
         for start, end, owners in asked:
-            for index, reach, numbers, checks in owners:
-                low = start - reach if start > reach else 0
-                high = end + reach
+            for index, before, behind, numbers, checks in owners:
+                low = start - before if start > before else 0
+                high = end + behind
                 for number in numbers:
                     there = where.get(number)
                     if there is None:
@@ -108,7 +107,7 @@ class Finder:
                         if not has(near):
                             break
                     else:
-                        found.append((start, end, index, reach))
+                        found.append((low, high, index))
         return sorted(found)
 
 
@@ -123,11 +122,11 @@ def anchors(patterns: Iterable[str]) -> Iterator[Anchor]:
             words = needed(branch)
             marks = needed(branch, marks=True) if not words or share(words[0]) > _RARE else ()
             if words and (not marks or share(words[0]) <= share(marks[0])):
-                yield index, "words", words
+                yield index, "words", words, *edges(branch, words[0])
             elif marks:
-                yield index, "marks", marks
+                yield index, "marks", marks, *edges(branch, marks[0], marks=True)
             else:
-                yield index, "strange" if strange(branch) else "always", ()
+                yield index, "strange" if strange(branch) else "always", (), None, None
 
 
 class Prefilter:
@@ -141,16 +140,20 @@ class Prefilter:
     def __init__(self, anchors: Iterable[Anchor], reaches: Sequence[int]) -> None:
         self._count = len(reaches)
         self._always: dict[int, bool] = {}  # the patterns that are asked everywhere: whether in any text
-        self._words, self._marks = Finder(), Finder()
-        for index, kind, clauses in anchors:
+        self._words, self._marks, self._foreign = Finder(), Finder(), Finder()
+        for index, kind, clauses, *most in anchors:
+            before, behind = (reaches[index] if edge is None else min(edge + 1, reaches[index]) for edge in most)
             if kind == "words":
-                self._words.add(index, reaches[index], clauses)
+                self._words.add(index, before, behind, clauses)
             elif kind == "marks":
-                self._marks.add(index, reaches[index], clauses)
+                first, *others = clauses
+                for finder, foreign in ((self._marks, False), (self._foreign, True)):
+                    if some := frozenset(string for string in first if string.isascii() != foreign):
+                        finder.add(index, before, behind, [some, *others])
             else:
                 self._always[index] = self._always.get(index, False) or kind == "always"
-        self._words.ready()
-        self._marks.ready()
+        for finder in (self._words, self._marks, self._foreign):
+            finder.ready()
 
     def candidates(self, data: bytes) -> dict[int, list[tuple[int, int]]]:
         """The patterns that a text may hold, each with the stretches it may lie in: start and end in bytes.
@@ -160,12 +163,14 @@ class Prefilter:
         """
         plain = folded(data)
         text = b" %b " % b" ".join(plain.split())
-        marks = self._marks.hits(data.lower())
+        lower = data.lower()
+        marks = self._marks.hits(lower)
+        foreign = [] if data.isascii() else self._foreign.hits(lower)
         words = self._words.hits(text)
-        if marks is None or words is None:
+        if marks is None or words is None or foreign is None:
             return {index: [(0, len(data))] for index in range(self._count)}
         stretches = _unfolded(_stretches(words, len(text)), plain, text)
-        for index, some in _stretches(marks, len(data)).items():
+        for index, some in _stretches(marks + foreign, len(data)).items():
             stretches[index] = merged(stretches[index] + some) if index in stretches else some
         for index, in_any in self._always.items():
             if in_any or not data.isascii():
@@ -174,14 +179,13 @@ class Prefilter:
 
 
 def _stretches(hits: list[Hit], length: int) -> dict[int, list[tuple[int, int]]]:
-    """Of each pattern the stretches around its hits, as far as a match may reach."""
+    """Of each pattern the stretches it may lie in."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for start, end, index, reach in hits:
-        stretch = (max(0, start - reach), min(length, end + reach))
+    for start, end, index in hits:
         if index in found:
-            found[index].append(stretch)
+            found[index].append((start, min(end, length)))
         else:
-            found[index] = [stretch]
+            found[index] = [(start, min(end, length))]
     return {index: merged(some) for index, some in found.items()}
 
 

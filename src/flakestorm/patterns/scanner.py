@@ -1,13 +1,14 @@
 """Finding personal data in text.
 
 The patterns are data (`pii.yaml`); this module knows how to run them. First the shape of a text says, for all patterns
-at once, where which may occur (`prefilter.py`); those that count only next to a word that names them are asked where
-such a word is. Each match must then pass its neighbours, its checksum and, where the pattern alone is too weak, find a
-word near it that says what it is.
+at once, which of them may occur (`shape.py`); those that count only next to a word that names them are then asked where
+such a word is. Each match must pass its neighbours, its checksum and, where the pattern alone is too weak, find a word
+near it that says what it is.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -20,10 +21,10 @@ from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import UNSPACED, Document, Matcher, near_words, rows_of, typed
 from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
-from flakestorm.patterns.needs import Clause, folded, needed, share
+from flakestorm.patterns.needs import folded, share
 from flakestorm.patterns.outline import Branch, branches
-from flakestorm.patterns.prefilter import Finder, Hit, merged
-from flakestorm.patterns.shape import shape_of, shaped
+from flakestorm.patterns.prefilter import merged
+from flakestorm.patterns.shape import bounded, shape_of, shaped
 from flakestorm.patterns.validators import VALIDATORS, endings
 
 __all__ = ["Finding", "entities", "readings", "scan"]
@@ -34,16 +35,16 @@ _BOOST = 0.2
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
-_RARE = 1e-4  # of shapes of which texts have fewer nothing better is looked for
 _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they are
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
-_TELLING = 0.05  # a pattern whose strings more texts have is not looked for by them
-_COMMON = 1e-2  # a number next to words that more texts have is looked for sooner than they are
+_COMMON = 1e-2  # words that more texts have do not say where to look
+_RUNS_ON = ("iban",)  # what checks only the beginning of a match
+_HOST = "bare_host"  # what is told by the end of a host's name, and not by its shape
 _DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
 _END = re.compile(rb"[\s\x00]")
-_NO_NAME = re.compile(rb"[^a-z0-9._-]")
+_OF_NAMES = bytes(110 if re.match(rb"[a-z0-9._-]", bytes([c])) else 47 if c in b"/@:" else 32 for c in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class _Rule:
     not_before: re.Pattern[str]
     not_after: re.Pattern[str]
     tail: re.Pattern[str] | None
-    validator: Callable[[str], int]
+    validator: Callable[[str], int] | None
     context: re.Pattern[str] | None
     needs_context: bool
     near: tuple[int, int]
@@ -124,36 +125,34 @@ def _found(text: str, wanted: list[bool]) -> list[Finding]:
 def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, int]]]:
     """The rules that may find something in a text, each with the stretches to look at."""
     data = document.data
-    rules = _pii()[1]
-    finders = _finders()
-    lower = data.lower()
-    shape = shape_of(data)
-    hits = finders.shapes.hits(shape)
-    others = finders.texts.hits(lower)
-    hosts = finders.hosts.hits(lower)
-    if hits is None or others is None or hosts is None:
-        return {index: [(0, len(data))] for index, asked in enumerate(wanted) if asked}
-    found: dict[int, list[tuple[int, int]]] = {}
-    for start, end, index, reach in hits + others + list(_bare(lower, hosts)):
-        if index in found:
-            found[index].append((start - reach, end + reach))
-        else:
-            found[index] = [(start - reach, end + reach)]
-    wide = 1 if document.plain else 4  # bytes of a character, at most
-    for index, start, end in finders.named(data, lower):
-        before, after = rules[index].near
-        stretch = (start - after * wide - _REACH, end + before * wide + _REACH)
-        found.setdefault(index, []).append(stretch)
     whole = [(0, len(data))]
-    for index, strings in finders.numbers:
-        for string in strings:
-            if string in shape:
+    finders = _finders()
+    shape = shape_of(data)
+    digits = 2 * shape.count(b"0")
+    found: dict[int, list[tuple[int, int]]] = {}
+    near = set()
+    for number in finders.shapes.occurring(shape):
+        index, least = finders.rules[number]
+        if wanted[index]:
+            if index in finders.marks:
+                found[index] = _around(data, finders.marks[index]) or whole
+            elif least is None or least * len(document.text) <= digits or len(document.text) <= _SHORT:
                 found[index] = whole
-    digits, length = shape.count(b"0"), len(document.text)
-    for index, share_of_digits in finders.everywhere:
-        if share_of_digits * length <= 2 * digits or length <= _SHORT:
-            found[index] = whole
-    return {index: _looked_at(data, some) for index, some in found.items() if wanted[index]}
+            else:
+                near.add(index)
+    if near:
+        wide = 1 if document.plain else 4  # bytes of a character, at most
+        rules = _pii()[1]
+        for index, start, end in finders.named(data):
+            if index in near:
+                before, after = rules[index].near
+                stretch = (start - after * wide - _REACH, end + before * wide + _REACH)
+                found.setdefault(index, []).append(stretch)
+    if finders.hosts is None:
+        found |= {index: whole for index in finders.of_hosts if wanted[index]}
+    elif stretches := [(start - _REACH, end + _REACH) for start, end in _bare(data.lower(), finders.hosts)]:
+        found |= {index: stretches for index in finders.of_hosts if wanted[index]}
+    return {index: some if some is whole else _looked_at(data, some) for index, some in found.items()}
 
 
 def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -165,16 +164,30 @@ def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int,
     return [(0, len(data))]
 
 
-def _bare(lower: bytes, hits: list[Hit]) -> Iterator[Hit]:
-    """The hits that do not belong to the name of a host right behind a mark that an address has in front of it.
+def _around(data: bytes, mark: bytes) -> list[tuple[int, int]]:
+    """The stretches around the places of a mark that have something right before them; none where there are many."""
+    found = []
+    at = data.find(mark)
+    while at >= 0:
+        if not data[max(0, at - 1) : at].isspace():
+            found.append((at - _REACH, at + _REACH))
+            if len(found) > _MOST_HITS:
+                return []
+        at = data.find(mark, at + 1)
+    return found
+
+
+def _bare(lower: bytes, hosts: Places) -> Iterator[tuple[int, int]]:
+    """The ends of hosts' names, but not of those right behind a mark that an address has in front of them.
 
     A name there is none that stands on its own, as the rule for such names says, too.
     """
-    for hit in hits:
-        at, low = hit[0], max(0, hit[0] - _REACH)
-        start = max(lower.rfind(b"/", low, at), lower.rfind(b"@", low, at), lower.rfind(b":", low, at))
-        if start < 0 or _NO_NAME.search(lower, start + 1, at):
-            yield hit
+    hits = hosts(lower)
+    if hits:
+        names = lower.translate(_OF_NAMES)
+        for _, start, end in hits:
+            if not names[max(0, start - _REACH) : start].rstrip(b"n").endswith(b"/"):
+                yield start, end
 
 
 def _whole(data: bytes, stretch: tuple[int, int]) -> tuple[int, int]:
@@ -206,28 +219,31 @@ class _Finders:
     """What says where to look.
 
     Args:
-        shapes: in a text's shape.
-        texts: in a text in lower case.
-        hosts: the same for ends of hosts' names.
+        shapes: the patterns with what may stand around them, to be asked of a text's shape.
+        rules: of each its rule, and how much of digits a text must have to be asked as a whole; None for any text.
         words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
-        numbers: rules that are asked in any text with one of these strings in its shape.
-        everywhere: rules that are asked in any text that has as much of digits.
+        hosts: finds the ends of hosts' names in a text in lower case; None without the library for it.
+        of_hosts: the rules that look for hosts' names.
+        marks: the rules that are asked only around a mark, with it.
     """
 
-    shapes: Finder
-    texts: Finder
-    hosts: Finder
-    words: tuple[Places, list[list[int]]]
-    foreign: tuple[Places, list[list[int]]]
-    numbers: list[tuple[int, list[bytes]]]
-    everywhere: list[tuple[int, float]]
+    shapes: Matcher
+    rules: list[tuple[int, float | None]]
+    words: tuple[Places | None, list[list[int]]]
+    foreign: tuple[Places | None, list[list[int]]]
+    hosts: Places | None
+    of_hosts: list[int]
+    marks: dict[int, bytes]
 
-    def named(self, data: bytes, lower: bytes) -> Iterator[tuple[int, int, int]]:
+    def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
         texts = [(self.words, b" %b " % folded(data), 1)]
-        if len(lower) and not data.isascii():
-            texts.append((self.foreign, lower, 0))
+        if not data.isascii():
+            texts.append((self.foreign, data.lower(), 0))
         for (find, owners), text, edge in texts:
+            if find is None:
+                yield from ((index, 0, len(data)) for some in owners for index in some)
+                continue
             for word, start, end in find(text):
                 for index in owners[word]:
                     yield index, start, end - 2 * edge
@@ -235,60 +251,36 @@ class _Finders:
 
 @cache
 def _finders() -> _Finders:
-    shapes, texts, hosts = Finder(), Finder(), Finder()
-    everywhere = []
-    numbers = []
+    shapes: list[str] = []
+    asked: list[tuple[int, float | None]] = []
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
+    hosts = []
     for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), _pii()[1], strict=True)):
-        if rule.weak or rule.needs_context:
-            named = [(b" %b " % folded(word.encode()), word.encode()) for word in row["context"]]
-            firsts = _firsts(shaped(row["pattern"]))
-            if firsts and share(frozenset(plain.decode() for plain, _ in named if plain.split())) > _COMMON:
-                numbers.append((index, [string.encode() for clause in firsts for string in clause]))
-                named = []
-            for plain, word in named:
-                owners, key = (words, plain) if plain.split() else (foreign, word)
-                owners.setdefault(key, []).append(index)
-            if rule.weak:
-                everywhere.append((index, rule.share))
+        if row.get("validator") == _HOST:
+            hosts.append(index)
             continue
-        if row.get("validator") == "bare_host":
-            hosts.add(index, _REACH, [endings()])
-            continue
-        finder, clauses = shapes, _firsts(shaped(row["pattern"]))
-        if _share(clauses) > _RARE and _share(others := _firsts(row["pattern"])) < _share(clauses):
-            finder, clauses = texts, others
-        if _share(clauses) < _TELLING:
-            for clause in clauses:
-                finder.add(index, _REACH, [clause])
-        else:
-            everywhere.append((index, 0.0))
-    for finder in (shapes, texts, hosts):
-        finder.ready()
+        named = row["context"] if rule.weak or rule.needs_context else []
+        if share(frozenset(f" {word} " for word in named if word.isascii())) > _COMMON:
+            named = []
+        for word in named:
+            if (plain := folded(word.encode())).split():
+                words.setdefault(b" %b " % plain, []).append(index)
+            else:
+                foreign.setdefault(word.encode(), []).append(index)
+        not_after = None if row.get("validator") in _RUNS_ON else rule.not_after
+        part = row.get("part")
+        shapes.append(shaped(part) if part else bounded(row["pattern"], rule.not_before, not_after))
+        asked.append((index, (rule.share if rule.weak else math.inf) if named else None))
     return _Finders(
-        shapes,
-        texts,
+        Matcher(shapes),
+        asked,
+        (places(list(words)), list(words.values())),
+        (places(list(foreign)), list(foreign.values())),
+        places(sorted(end.encode() for end in endings())),
         hosts,
-        (places(list(words)) or _nowhere, list(words.values())),
-        (places(list(foreign)) or _nowhere, list(foreign.values())),
-        numbers,
-        everywhere,
+        {index: row["mark"].encode() for index, row in enumerate(rows_of("pii.yaml")) if "mark" in row},
     )
-
-
-def _firsts(pattern: str) -> list[Clause]:
-    """What each alternative of a pattern must have; nothing where one asks for nothing."""
-    clauses = [needed(branch, marks=True) for branch in branches(pattern)]
-    return [clause[0] for clause in clauses] if all(clauses) else []
-
-
-def _share(clauses: list[Clause]) -> float:
-    return max(map(share, clauses), default=1.0)
-
-
-def _nowhere(text: bytes) -> list[tuple[int, int, int]]:
-    return []
 
 
 def _rule(row: dict[str, Any]) -> _Rule:
@@ -298,7 +290,7 @@ def _rule(row: dict[str, Any]) -> _Rule:
         not_before=_neighbour(row.get("not_before", r"\w")),
         not_after=_neighbour(row.get("not_after", r"\w")),
         tail=re.compile(row["tail"]) if "tail" in row else None,
-        validator=VALIDATORS[row["validator"]] if "validator" in row else len,
+        validator=VALIDATORS[row["validator"]] if "validator" in row else None,
         context=near_words(row.get("context")),
         needs_context=row.get("needs_context", False),
         near=(row["near"], 0) if "near" in row else (_BEFORE, _AFTER),
@@ -310,6 +302,7 @@ def _rule(row: dict[str, Any]) -> _Rule:
     )
 
 
+@cache  # most are alike
 def _neighbour(source: str) -> re.Pattern[str]:
     """What may not stand next to a match. Scripts without spaces have letters there."""
     return re.compile(f"(?![{UNSPACED}])(?:{source})")
@@ -334,26 +327,36 @@ def _counts(branch: Branch) -> tuple[int, int]:
 def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterator[Finding]:
     """The matches that are what they look like. Weak ones count near a context word, or where there is little else."""
     found: list[tuple[int, int, bool]] = []
-    before, after, validator = rule.not_before.match, rule.not_after.match, rule.validator
-    for start, stop in places:
+    before, after, validator, tail, unless = (
+        rule.not_before.match,
+        rule.not_after.match,
+        rule.validator,
+        rule.tail,
+        rule.unless,
+    )
+    named = rule.weak or rule.needs_context
+    for start, end in places:
         if start and before(text, start - 1):
             continue
-        end = start + validator(text[start:stop])
-        if start == end or after(text, end):
+        if validator:
+            end = start + validator(text[start:end])
+            if start == end:
+                continue
+        if after(text, end) or (unless and unless.search(text[max(0, start - _UNLESS) : start])):
             continue
-        if rule.unless and rule.unless.search(text[max(0, start - _UNLESS) : start]):
-            continue
-        tail = rule.tail.match(text, end) if rule.tail else None
-        found.append(
-            (start, tail.end() if tail else end, rule.context is not None and _is_near(rule, text, start, end))
-        )
+        near = rule.context is not None and _is_near(rule, text, start, end)
+        if tail and (behind := tail.match(text, end)):
+            end = behind.end()
+        found.append((start, end, near))
     if not found:
         return
-    alone = rule.weak and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    alone = (
+        rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    )
+    boosted = min(1.0, round(rule.confidence + _BOOST, 2))
     for start, end, near in found:
-        if near or not (rule.needs_context or (rule.weak and not alone)):
-            confidence = min(1.0, round(rule.confidence + (_BOOST if near else 0.0), 2))
-            yield Finding("pii", rule.id, rule.entity, start, end, confidence)
+        if near or not named or (alone and not rule.needs_context):
+            yield Finding("pii", rule.id, rule.entity, start, end, boosted if near else rule.confidence)
 
 
 def _is_near(rule: _Rule, text: str, start: int, end: int) -> bool:

@@ -1,21 +1,25 @@
 """The shape of a text: every digit as 0, every letter as a.
 
 Patterns of numbers differ in which digits they allow, but have few shapes. So patterns are widened to shapes, and only
-those are asked that may have the shape of a text (`prefilter.py`).
+those are asked whose shape occurs in a text's. An automaton of shapes meets few states that it has not met before: it
+reads a new text about as quickly as one that it knows.
 """
 
 from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterable
 from functools import cache
 
 from flakestorm.patterns.outline import FLAGS, Token, read
 
-__all__ = ["shape_of", "shaped"]
+__all__ = ["bounded", "shape_of", "shaped"]
 
 _SHAPE = bytes.maketrans((string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 52)
 _CHARACTERS = [chr(code) for code in range(128)]
+_FOREIGN = "\x80-\U0010ffff"
+_TELLING = string.digits + string.ascii_letters + "_.:/-"  # each mark more makes an automaton of shapes larger
 
 
 def shape_of(data: bytes) -> bytes:
@@ -34,6 +38,21 @@ def shaped(pattern: str) -> str:
     return _either(branches, flags)
 
 
+def bounded(pattern: str, not_before: re.Pattern[str], not_after: re.Pattern[str] | None) -> str:
+    """As `shaped`, with a character around it that may stand there, if there is one.
+
+    Args:
+        pattern: in the syntax that RE2 and Python's `re` share.
+        not_before: matches the characters that do not stand in front.
+        not_after: matches what does not stand behind; None for nothing.
+    """
+    before, after = (
+        _class_of(c for c in _CHARACTERS if c not in _TELLING or not no or not no.match(c))
+        for no in (not_before, not_after)
+    )
+    return f"(?:^|{before}){shaped(pattern)}(?:$|{after})"
+
+
 def _either(branches: tuple[tuple[Token, ...], ...], flags: str) -> str:
     texts = dict.fromkeys("".join(_widened(token, flags) for token in branch) for branch in branches)
     return f"(?:{'|'.join(texts)})"
@@ -50,11 +69,17 @@ def _class(atom: str, flags: str) -> str:
     if atom in ("^", "$", "\\b", "\\B"):
         return atom
     matches = re.compile(flags + atom, re.ASCII).fullmatch
-    shapes = {chr(_SHAPE[ord(c)]) for c in _CHARACTERS if matches(c)}
-    foreign = "\x80-\U0010ffff" if not atom.isascii() or matches("\u0394") else ""
-    if len(shapes) == 1 and not foreign:
-        return re.escape(shapes.pop())
-    return f"[{''.join(sorted(map(_escaped, shapes)))}{foreign}]"
+    characters = [c for c in _CHARACTERS if matches(c)]
+    foreign = not atom.isascii() or matches("\u0394") is not None
+    if not foreign and len(shapes := {_SHAPE[ord(c)] for c in characters}) == 1:
+        return re.escape(chr(shapes.pop()))
+    return _class_of(characters, foreign=foreign)
+
+
+def _class_of(characters: Iterable[str], *, foreign: bool = True) -> str:
+    """The shapes of some characters that are ASCII, and perhaps all that are not."""
+    shapes = {chr(_SHAPE[ord(c)]) for c in characters}
+    return f"[{''.join(sorted(map(_escaped, shapes)))}{_FOREIGN if foreign else ''}]"
 
 
 def _escaped(character: str) -> str:

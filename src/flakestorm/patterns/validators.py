@@ -223,10 +223,9 @@ def calendar_date(text: str) -> int:
     """Numbers that can be a day and a month, in either order."""
     if _MONTH.search(text):
         return len(text)
-    numbers = [int(n) for n in _NUMBER.findall(text.partition("T")[0])]
-    years = [n for n in numbers if n > 31]
-    small = [n for n in numbers if n <= 31]
-    return whole(text, bool(small) and 0 not in small[:1] and min(small) <= 12 and len(years) <= 1)
+    numbers = [*map(int, _NUMBER.findall(text.partition("T")[0]))]
+    small = [n for n in numbers if n <= 31]  # a larger one is the year
+    return whole(text, bool(small) and small[0] > 0 and min(small) <= 12 and len(numbers) - len(small) <= 1)
 
 
 _TOP_LEVEL_NAMES = """

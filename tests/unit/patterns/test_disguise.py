@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import codecs
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.patterns.disguise import disclosed
+from flakestorm.patterns.disguise import _STRETCHES, _runs, disclosed
 from flakestorm.patterns.engine import Document
 from flakestorm.patterns.injection import injections
 
@@ -72,3 +73,10 @@ def test_any_text_can_be_uncovered(text: str) -> None:
     for start, end, plain in disclosed(Document(text)):
         assert 0 <= start <= end <= len(text)
         assert isinstance(plain, str)
+
+
+@given(st.text(alphabet="aZ9+/_-= .é\n", max_size=120))
+def test_runs_are_where_the_pattern_of_base64_occurs(text: str) -> None:
+    data = f"{'x' * 19}{text}{'y' * 20}{text}".encode()
+    pattern = re.compile(_STRETCHES["base64"][1].encode())
+    assert list(_runs(data)) == [found.span() for found in pattern.finditer(data)]

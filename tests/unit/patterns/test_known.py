@@ -16,8 +16,8 @@ def test_the_file_is_of_the_patterns_there_are() -> None:
 
 
 def test_what_the_file_says_is_what_the_patterns_need() -> None:
-    said = [(index, kind, list(map(frozenset, clauses))) for index, kind, clauses in anchors(PATTERNS)]
-    assert [(index, kind, list(clauses)) for index, kind, clauses in known(PATTERNS)] == said
+    said = [(index, kind, list(map(frozenset, clauses)), *most) for index, kind, clauses, *most in anchors(PATTERNS)]
+    assert [(index, kind, list(clauses), *most) for index, kind, clauses, *most in known(PATTERNS)] == said
 
 
 def test_of_other_patterns_it_is_worked_out_anew() -> None:

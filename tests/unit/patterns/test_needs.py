@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flakestorm.patterns.engine import rows_of
 from flakestorm.patterns.injection import injection_rows
-from flakestorm.patterns.needs import folded, needed, share
+from flakestorm.patterns.needs import edges, folded, needed, share
 from flakestorm.patterns.outline import branches
 from flakestorm.patterns.shape import shape_of, shaped
 
@@ -52,6 +52,40 @@ def test_the_words_of_a_pattern_the_rarest_first(pattern: str, wanted: list[set[
         {string.rstrip() for string in clause} for clause in wanted
     ]
     assert [share(clause) for clause in found] == sorted(map(share, found))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        (r"\bseldom\W+\w+", (0, None)),
+        (r"\b(?:the\W+)?seldom\W+\w{2,40}", (4, 52)),
+        (r"\b\w+\W+seldom\b", (None, 0)),
+        (r"\bseldom\b", (0, 0)),
+        (r"\w+ seldom \w+", (None, None)),
+        (r"\bseldom\W+\w+\W+seldom\b", (0, None)),
+    ],
+)
+def test_how_much_of_a_match_stands_around_its_string(pattern: str, wanted: tuple[int | None, int | None]) -> None:
+    (branch,) = branches(f"(?im){pattern}")
+    assert edges(branch, needed(branch)[0]) == wanted
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["id"]))
+def test_no_match_is_longer_than_what_stands_around_its_string(row: dict[str, Any]) -> None:
+    parts = [
+        (clauses[0], *edges(branch, clauses[0])) for branch in branches(row["pattern"]) if (clauses := needed(branch))
+    ]
+    for example in row["examples"]:
+        for found in re.finditer(row["pattern"], example, re.ASCII):
+            text = words_of(found[0])
+            around = [
+                (before is None or place.start() <= before + 1)
+                and (behind is None or place.end() + behind + 1 >= len(text))
+                for clause, before, behind in parts
+                for string in clause
+                for place in re.finditer(re.escape(string), text)
+            ]
+            assert any(around) or not around, example
 
 
 def test_the_marks_of_a_pattern() -> None:

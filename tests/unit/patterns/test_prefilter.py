@@ -53,8 +53,14 @@ def test_stretches_lie_around_what_was_found() -> None:
     ((start, end),) = prefilter.candidates(data)[0]
     assert 480 < start <= 501
     assert 513 <= end < 530
-    assert prefilter.candidates(b"seldom or seldom") == {1: [(0, 16)]}
     assert prefilter.candidates(b"") == {}
+
+
+def test_stretches_go_as_far_as_a_match_may() -> None:
+    data = b"seldom or seldom, " + b"x" * 50
+    short, long, behind = r"(?im)\b(?:seldom)", r"(?im)\b(?:seldom\W[^.]*)", r"(?im)\b(?:\w+\W+seldom\b)"
+    prefilter = Prefilter(anchors([short, long, behind]), [20, 20, 20])
+    assert prefilter.candidates(data) == {0: [(0, 6), (8, 16)], 1: [(0, 38)], 2: [(0, 19)]}
 
 
 def test_all_that_a_pattern_needs_must_be_near() -> None:

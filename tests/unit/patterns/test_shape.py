@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.patterns.engine import rows_of
-from flakestorm.patterns.shape import shape_of, shaped
+from flakestorm.patterns.scanner import readings
+from flakestorm.patterns.shape import bounded, shape_of, shaped
 
 ROWS = rows_of("pii.yaml")
 
@@ -37,3 +38,29 @@ def test_what_a_pattern_matches_has_its_shape(data: st.DataObject) -> None:
     text = data.draw(st.from_regex(re.compile(row["pattern"], re.ASCII), fullmatch=True))
     shape = shape_of(text.encode()).decode()
     assert re.fullmatch(shaped(row["pattern"]), shape, re.ASCII | re.DOTALL)
+
+
+def test_what_may_not_stand_around_a_pattern_is_in_its_shape() -> None:
+    pattern = re.compile(bounded(r"\d{4}", re.compile(r"[\w./]"), re.compile(r"\w|[.,]\d")))
+    assert [bool(pattern.search(text)) for text in ("0000", "a 0000, 0", "$0000.0", "é0000é")] == [True] * 4
+    assert not any(pattern.search(text) for text in ("00000", ".0000", "/0000", "0000a", "_0000"))
+    open_end = re.compile(bounded(r"\d{4}", re.compile(r"\w"), None))
+    assert open_end.search("00000a")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["id"]))
+def test_what_is_found_has_the_part_and_the_mark_it_must_have(row: dict[str, object]) -> None:
+    for text in row["examples"]:  # type: ignore[attr-defined]
+        for found in readings(text):
+            if found.id == row["id"]:
+                match = text[found.start : found.end]
+                assert re.search(str(row.get("part", "")), match, re.ASCII)
+                assert str(row.get("mark", "")) in match
+
+
+@given(st.data())
+def test_every_match_has_the_part(data: st.DataObject) -> None:
+    row = data.draw(st.sampled_from([row for row in ROWS if "part" in row]))
+    text = data.draw(st.from_regex(re.compile(row["pattern"], re.ASCII), fullmatch=True))
+    assert re.search(row["part"], text, re.ASCII)
+    assert row.get("mark", "") in text
