@@ -3,7 +3,7 @@
 A lane is one concurrent thread of the agent. Lanes are numbered by first arrival, so two runs may number the same ones
 differently: a lane of the replay is bound to a recorded one by the first call that is matched on it.
 
-A job of a pool, and a thread, is named by who started it and as the how manieth (`1.job2`). That is the same in
+A job of a pool, and a thread, is named by who started it and its number among those (`1.job2`). That is the same in
 every run, whoever comes first, so these stand for those of their name, as far as nothing says otherwise.
 
 Order is judged within a pair of lanes, if a lane is a thread. Seen from outside the agent it is a connection, and a
