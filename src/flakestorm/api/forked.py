@@ -258,7 +258,7 @@ class Forking:
             return None, False
         from flakestorm.faults.planned import parse_injection
 
-        planned = parse_injection(f"{self.site}={change.fault}")
+        planned = parse_injection(f"{self.site.exact}={change.fault}")
         if planned.on_results:
             raise Misuse(
                 f"the fault {change.fault!r} is for a result; a fork has the call itself, so leave @result out"
@@ -268,7 +268,7 @@ class Forking:
     def _faulted(self, call: Call) -> Flow | Call:
         from flakestorm.faults.schedule import Schedule
 
-        schedule = Schedule.injecting([f"{call.site}={self.change.fault}"])
+        schedule = Schedule.injecting([f"{(call.site or self.site).exact}={self.change.fault}"])
         self._stage = schedule.stage(self._choices, self._ledger, noted=self._noted)
         return chain(self._stage, self._heard)(call)
 

@@ -39,5 +39,5 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
         words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]
     fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
     for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
-        words += ["--inject", f"{firing.site}={schedule.planned[firing.fault].at(firing.site).fault}"]
+        words += ["--inject", f"{firing.site.exact}={schedule.planned[firing.fault].at(firing.site).fault}"]
     return shlex.join(words)

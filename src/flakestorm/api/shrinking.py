@@ -161,7 +161,7 @@ def _settings(line: str, site: Site) -> str:
     from msgspec.structs import replace as with_
 
     planned = parse_fault(line)
-    plain = parse_fault(f"{site}={planned.mode}").spec
+    plain = parse_fault(f"{site.exact}={planned.mode}").spec
     spec = with_(planned.spec, **{name: getattr(plain, name) for name in TRIGGERS if hasattr(plain, name)})
     return Planned(0, planned.family, spec).fault
 

@@ -45,6 +45,11 @@ class Site(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}/{_escape(self.name)}#{self.occurrence}"
 
+    @property
+    def exact(self) -> str:
+        """As it is written in front of a fault, where `*` would make a glob of a name that happens to hold it."""
+        return str(self).replace("*", "%2A")
+
     @classmethod
     def parse(cls, text: str) -> Site:
         """Read `kind/name#occurrence`.

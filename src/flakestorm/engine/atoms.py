@@ -37,7 +37,7 @@ class Atom(NamedTuple):
     def line(self) -> str:
         """The fault in one line, as `--inject` takes it."""
         if not self.lasting:
-            return f"{self.site}={self.fault}"
+            return f"{self.site.exact}={self.fault}"
         kind: Kind = "llm" if self.site.kind == "llm" else "tool"
         return f"{str(Site(kind, self.site.name, 1)).removesuffix('#1')}={self.fault}"
 

@@ -233,7 +233,7 @@ def _change(wish: Wish, exchange: Exchange, into: Path) -> tuple[str, str, bytes
     if not value.strip() or len(value) > _VALUE or "\0" in value:
         raise Misuse("say which fault, e.g. error:503" if wish.change == "fault" else "name the model to be asked")
     if wish.change == "fault":
-        planned = parse_injection(f"{exchange.site}={value}")
+        planned = parse_injection(f"{exchange.site.exact}={value}")
         if planned.on_results:
             raise Misuse("a fork has the call itself, so leave @result out")
         return f"--fault={value}", f"the fault {unbroken(value)}", None

@@ -99,7 +99,7 @@ def test_what_a_fault_did_can_be_injected_again(planned: Planned) -> None:
     kind, _, _ = planned.target.partition("/")
     site = planned.site or (Site("agent", "input", 1) if kind == "agent" else Site(kind, "search", 2))  # type: ignore[arg-type]
     pinned = planned.at(site)
-    again = parse_injection(f"{site}={pinned.fault}")
+    again = parse_injection(f"{site.exact}={pinned.fault}")
     assert again.spec == pinned.spec
     for name in ("message", "payload", "delay_ms", "severity", "direction", "factor", "first_token_ms", "payloads"):
         assert getattr(again.spec, name, None) == getattr(planned.spec, name, None)
