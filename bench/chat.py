@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
-__all__ = ["MODEL", "PATH", "answer", "asked", "converse", "cpu_us", "timed"]
+__all__ = ["MODEL", "PATH", "answer", "asked", "converse", "cpu_us", "peak_mb", "timed"]
 
 PATH, MODEL = "/v1/messages", "claude-sonnet-4-5"
 LENGTH = 118  # of a text, in characters
@@ -91,6 +94,17 @@ def converse(create: Callable[..., Any], turns: int) -> None:
         said = create(model=MODEL, max_tokens=1000, messages=messages).content[0].text
         assert said == _text("model", turn)
         messages.append({"role": "assistant", "content": said})
+
+
+def peak_mb() -> float:
+    """The most memory that this process had, in MB. What `getrusage` says would include what its parent had when it
+    was started."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+    assert found
+    return int(found[1]) / 1024
 
 
 class Model(asyncio.Protocol):

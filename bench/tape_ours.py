@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 import httpx2
 
 import flakestorm
-from bench.chat import PATH, answer, asked, converse, cpu_us, timed
+from bench.chat import PATH, answer, asked, converse, cpu_us, peak_mb, timed
 
 HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 
@@ -50,7 +49,7 @@ def main(what: str, url: str, turns: int, tape: Path) -> None:
         began = time.process_time()
         flakestorm.replay(tape, agent)  # raises where anything differs
         found["whole_us"] = (time.process_time() - began - found.pop("aside_s")) / turns * 1e6
-    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["peak_mb"] = peak_mb()
     print(json.dumps(found))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from tracefork.replay import ReplayVerifier
 from tracefork.tape import Tape
 from tracefork.transport import TraceforkTransport
 
-from bench.chat import PATH, answer, converse, cpu_us, timed
+from bench.chat import PATH, answer, converse, cpu_us, peak_mb, timed
 
 HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 
@@ -50,7 +49,7 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
         transport = TraceforkTransport("replay", Tape.load(str(path)))
         found["replay_us"] = cpu_of(transport)
         assert transport.fully_consumed()
-        found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # of what both were always asked
+        found["peak_mb"] = peak_mb()  # of what both were always asked
         del transport
         aside: list[float] = []
 
@@ -60,7 +59,7 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
         began = time.process_time()
         assert ReplayVerifier(Tape.load(str(path)), agent).verify().bit_exact
         found["whole_us"] = (time.process_time() - began - aside[0]) / turns * 1e6
-    found.setdefault("peak_mb", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    found.setdefault("peak_mb", peak_mb())
     print(json.dumps(found))
 
 

@@ -6,7 +6,6 @@ The whole request is compared, as flakestorm and tracefork do; by default vcrpy 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import httpx
 import vcr
 
-from bench.chat import PATH, cpu_us
+from bench.chat import PATH, cpu_us, peak_mb
 
 HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 
@@ -37,7 +36,7 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
     else:
         with taped.use_cassette(str(path)):
             found["replay_us"] = cpu_us(ask, turns)
-    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["peak_mb"] = peak_mb()
     print(json.dumps(found))
 
 
