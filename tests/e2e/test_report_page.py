@@ -132,6 +132,17 @@ def test_a_cell_can_be_linked_to_and_back_closes_it(page: Any) -> None:
     assert page.locator("dialog[open] h2").inner_text() == "model-cut-short × whole-sentences"
 
 
+def test_an_address_that_changes_while_a_cell_closes_is_followed(page: Any) -> None:
+    """The event that a dialog has closed comes after it did, and the address may name the next cell by then."""
+    cell(page, "search-down", "fast").click()
+    page.locator("dialog[open]").wait_for()
+    then = "() => { location.hash = '#cell=model-cut-short/whole-sentences'; }"
+    page.evaluate(f"addEventListener('hashchange', {then}, {{once: true}})")
+    page.go_back()
+    page.locator("dialog[open] h2", has_text="model-cut-short × whole-sentences").wait_for()
+    assert page.evaluate("location.hash") == "#cell=model-cut-short/whole-sentences"
+
+
 def test_the_list_of_what_did_not_pass_leads_to_the_cells(page: Any) -> None:
     page.locator(".broken a").first.click()
     assert page.locator("dialog[open] h2").inner_text() == "booking-times-out × no-false-booking"

@@ -153,10 +153,19 @@
   function follow() {
     const at = addressed();
     if (at >= 0) show(at);
-    else if (dialog.open) dialog.close();
+    else if (dialog.open) {
+      left = true;
+      dialog.close();
+    }
   }
+  // The event comes later than the closing. Where the address closed the dialog, it may name another cell by then.
+  let left = false;
   addEventListener("hashchange", follow);
   dialog.addEventListener("close", () => {
+    if (left) {
+      left = false;
+      return;
+    }
     const at = addressed();
     if (at >= 0) {
       history.replaceState(null, "", location.pathname + location.search);
