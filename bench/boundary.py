@@ -19,6 +19,7 @@ from bench.processes import ask, serving
 
 LIMIT_US = 60
 PEER = "tracefork==1.0.0"
+LEAST = "a line of JSON per exchange, nothing else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,12 @@ def measure(*, quick: bool) -> list[Outcome]:
     arms = {
         "flakestorm, anthropic": (here, "bench.boundary_ours", "anthropic"),
         "flakestorm, openai": (here, "bench.boundary_ours", "openai"),
+        LEAST: (here, "bench.boundary_least", "anthropic"),
     }
-    note = "CPU of the client process. First token: recorded over bare, 1 means that recording delays nothing."
+    note = (
+        "CPU of the client process. First token: recorded over bare, 1 means that recording delays nothing. A line of "
+        "JSON per exchange and nothing else is what any recorder in Python does at least (`bench/boundary_least.py`)."
+    )
     if not quick:
         if python := interpreter((3, 12)):
             arms["tracefork 1.0.0"] = (peer(PEER, python=python) / "python", "bench.boundary_tracefork", "anthropic")
