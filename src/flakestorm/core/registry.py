@@ -20,13 +20,23 @@ __all__ = ["Registry", "nearest"]
 
 T = TypeVar("T")
 
+_TELLING = 4  # a beginning that two words share says something from so many letters on
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that the given one is most likely a misspelling of, or None."""
+    """The known word that the given one is most likely a misspelling of, or None.
+
+    Where none is spelt nearly the same, one that the given word only adds to, or that adds to it, comes first:
+    `malformed_response` was meant to be `malformed`, not `malicious_response`.
+    """
     import difflib  # for those who misspelt something
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
+    words = list(known)
+    longer = [w for w in words if min(len(w), len(word)) >= _TELLING and (word.startswith(w) or w.startswith(word))]
+    for some, cutoff in ((words, 0.85), (longer, 0.0), (words, 0.6)):
+        if close := difflib.get_close_matches(word, some, n=1, cutoff=cutoff):
+            return close[0]
+    return None
 
 
 class Registry(Generic[T]):

@@ -92,3 +92,9 @@ def test_what_stands_behind_a_built_in_name_is_imported_when_it_is_asked_for(
 def test_nearest() -> None:
     assert nearest("tool_fault", ["tool_faults", "llm_faults"]) == "tool_faults"
     assert nearest("qqqq", ["tool_faults"]) is None
+
+
+def test_what_is_only_added_to_a_known_word_says_more_than_a_like_spelling() -> None:
+    assert nearest("malformed_response", ["malformed", "malicious_response"]) == "malformed"
+    assert nearest("latency_s", ["latency", "latency_ms"]) == "latency_ms"
+    assert nearest("rate", ["date", "rate_limit"]) == "rate_limit"
