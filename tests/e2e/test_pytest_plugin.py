@@ -278,6 +278,23 @@ def test_faults_over_a_tape(agent_run, tape):
     assert up.count("/search") == recorded
 
 
+def test_no_two_tests_share_a_tape(tmp_path, up, env) -> None:
+    tests = """
+import os, httpx, pytest
+class TestOne:
+    def test_it(self, tape): httpx.get(os.environ["SEARCH_URL"], params={"to": "Oslo"})
+class TestTwo:
+    def test_it(self, tape): httpx.get(os.environ["SEARCH_URL"], params={"to": "Rome"})
+@pytest.mark.parametrize("to", ["a b", "a/b", "a:b"])
+def test_each(tape, to): httpx.get(os.environ["SEARCH_URL"], params={"to": to})
+"""
+    assert run_tests(project(tmp_path, tests), "--flakestorm-record", env=env).counts == {"passed": 5}
+    assert up.count("/search") == 5
+    played = run_tests(tmp_path, env=env)
+    assert played.counts == {"passed": 5}, played.out
+    assert up.count("/search") == 5
+
+
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
