@@ -278,6 +278,25 @@ def test_faults_over_a_tape(agent_run, tape):
     assert up.count("/search") == recorded
 
 
+def test_what_a_class_breaks_is_not_lost_where_a_test_says_more(tmp_path, env) -> None:
+    tests = """
+import pytest
+pytestmark = pytest.mark.flakestorm(seed=5)
+@pytest.mark.flakestorm(faults=["tool/search=error:503"], trials=9)
+class TestDown:
+    @pytest.mark.flakestorm(trials=2)
+    def test_more(self, agent_run):
+        run = agent_run("a")
+        assert ([fired.mode for fired in run.fired], run.seed) == (["error"], 5)
+    @pytest.mark.flakestorm(faults=[], trials=1)
+    def test_calm(self, agent_run):
+        assert not agent_run("a").fired
+"""
+    done = run_tests(project(tmp_path, tests), "--junitxml=report.xml", env=env)
+    assert (done.code, done.counts) == (0, {"passed": 2}), done.out
+    assert '"flakestorm.trials" value="2"' in (tmp_path / "report.xml").read_text()
+
+
 def test_no_two_tests_share_a_tape(tmp_path, up, env) -> None:
     tests = """
 import os, httpx, pytest

@@ -56,23 +56,24 @@ class Mark:
 
     @classmethod
     def of(cls, item: pytest.Item) -> Mark:
-        """The marker of a test; the defaults where it has none.
+        """The marker of a test; the defaults where it has none. Of several (its own, its class's, its module's), each
+        setting is taken from the closest that has it: what a wider one breaks is not lost where a test says `trials=5`.
 
         Raises:
-            Misuse: it holds what it should not.
+            Misuse: one holds what it should not.
         """
-        found = item.get_closest_marker("flakestorm")
-        if found is None:
-            return cls()
         known = [each.name for each in fields(cls)]
-        if found.args:
-            raise Misuse(f"@pytest.mark.flakestorm takes settings by name only: {', '.join(known)}")
-        for name in found.kwargs:
-            if name not in known:
-                close = nearest(name, known)
-                hint = f"did you mean {close!r}? " if close else ""
-                raise Misuse(f"@pytest.mark.flakestorm has no setting {name!r}; {hint}known: {', '.join(known)}")
-        mark = cls(**found.kwargs)
+        given: dict[str, Any] = {}
+        for found in item.iter_markers("flakestorm"):  # the closest first
+            if found.args:
+                raise Misuse(f"@pytest.mark.flakestorm takes settings by name only: {', '.join(known)}")
+            for name in found.kwargs:
+                if name not in known:
+                    close = nearest(name, known)
+                    hint = f"did you mean {close!r}? " if close else ""
+                    raise Misuse(f"@pytest.mark.flakestorm has no setting {name!r}; {hint}known: {', '.join(known)}")
+            given = {**found.kwargs, **given}
+        mark = cls(**given)
         mark._check()
         return mark
 
