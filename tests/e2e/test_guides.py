@@ -17,7 +17,7 @@ import yaml
 from scripts.links import ROOT, pages
 
 from config_legacy import LEGACY
-from e2e_support import clean_env, write_config
+from e2e_support import clean_env, flakestorm, write_config
 from flakestorm.cli.main import cli
 from flakestorm.config.base import keys_of
 from flakestorm.config.model import Config
@@ -143,6 +143,24 @@ def test_the_rule_of_a_plug_in_is_found(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, "no 'please' in" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+def test_a_profile_of_ones_own_is_played(tmp_path: Path) -> None:
+    page = (DOCS / "explanation" / "faults.md").read_text("utf-8")
+    (profile,) = re.findall(r"```yaml\n(# black-friday.yaml.*?)```", page, re.DOTALL)
+    (tmp_path / "black-friday.yaml").write_text(profile)
+    (tmp_path / "my_bots.py").write_text(
+        "def pay(eur): return 'paid'\nTOOLS = [pay]\ndef answer(text): return pay(3)\n"
+    )
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "my_bots:answer", "tools": "my_bots:TOOLS"},
+        invariants=[{"type": "completes"}],
+    )
+    done = flakestorm(tmp_path, "chaos", "--profile", "black-friday.yaml", report=True)
+    run = done.run("black-friday")
+    assert run["faults"]["planned"] == 3
+    assert [fired["site"] for fired in run["faults"]["fired"]] == ["tool/pay#1"]
 
 
 def test_a_type_of_agent_of_ones_own_is_asked(tmp_path: Path) -> None:
