@@ -71,7 +71,9 @@ def faults() -> str:
             function: Any = registry.get(mode)
             parts += [f"### {mode}", _arg(mode, attacks, "type"), prose(function.__doc__)]
             parts.append(_own(ContextAttack, function, attacks.get(mode)))
-    parts += ["## Profiles", "Ready-made bad days: `flakestorm chaos --profile NAME`, or `--chaos-profile` of `run`."]
+    parts += ["## Profiles", "Ready-made bad days: `flakestorm chaos --profile NAME`, or `--chaos-profile` of `run`. "
+              "[One of your own](../explanation/faults.md) is a YAML file with a `name`, a `description` and the lists "
+              "`tool_faults`, `llm_faults` and `context_attacks`; it works by its path."]  # fmt: skip
     for found in map(profiles.profile, profiles.names()):
         lines = Schedule.written(found.scenario).describe()
         parts += [f"### {found.name}", f"{cell(found.description)}\n\n```text\n" + "\n".join(lines) + "\n```"]

@@ -1,5 +1,7 @@
 """Tools that are plain functions of a Python agent, broken by name through the real command line."""
 
+import shlex
+
 from e2e_support import flakestorm, write_config
 
 AGENT = """
@@ -68,3 +70,32 @@ def test_functions_of_a_launched_agent_cannot_be_held_and_that_is_said(tmp_path)
     done = flakestorm(tmp_path, "contract", "validate")
     assert done.code == 2
     assert "agent.tools: functions can be held in this process only" in done.err + done.out
+
+
+def test_the_line_that_does_a_run_again_tells_the_same_lie(tmp_path) -> None:
+    (tmp_path / "my_agent.py").write_text(
+        "def search(to: str) -> dict:\n"
+        "    return {'flight': 'NW-118', 'price_eur': 129, 'seats': 7}\n"
+        "TOOLS = [search]\n"
+        "def answer(text: str) -> str:\n"
+        "    return str(TOOLS[0](to='Oslo'))\n"
+    )
+    lies = {"tool": "search", "mode": "wrong_value"}
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "my_agent:answer", "tools": "my_agent:TOOLS"},
+        contract={
+            "name": "travel",
+            "invariants": [{"id": "never", "type": "contains", "value": "NEVER"}],
+            "chaos_matrix": [{"name": "lies/0, all of them", "tool_faults": [lies]}],
+        },
+    )
+    report = flakestorm(tmp_path, "contract", "run", "--trials", "3", "--seed", "1", report=True).report
+    assert report is not None
+    told = [run for run in report["runs"] if run["faults"]["fired"]]
+    assert len({run["output"] for run in told}) > 1, "trials lie differently"
+    for run in told:
+        again = flakestorm(tmp_path, *shlex.split(run["reproduce"])[1:], report=True).report
+        assert again is not None
+        assert again["runs"][0]["output"] == run["output"]
+        assert again["runs"][0]["reproduce"] == run["reproduce"]

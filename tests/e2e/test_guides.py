@@ -17,7 +17,7 @@ import yaml
 from scripts.links import ROOT, pages
 
 from config_legacy import LEGACY
-from e2e_support import clean_env, write_config
+from e2e_support import clean_env, flakestorm, write_config
 from flakestorm.cli.main import cli
 from flakestorm.config.base import keys_of
 from flakestorm.config.model import Config
@@ -143,6 +143,56 @@ def test_the_rule_of_a_plug_in_is_found(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, "no 'please' in" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+def test_a_profile_of_ones_own_is_played(tmp_path: Path) -> None:
+    page = (DOCS / "explanation" / "faults.md").read_text("utf-8")
+    (profile,) = re.findall(r"```yaml\n(# black-friday.yaml.*?)```", page, re.DOTALL)
+    (tmp_path / "black-friday.yaml").write_text(profile)
+    (tmp_path / "my_bots.py").write_text(
+        "def pay(eur): return 'paid'\nTOOLS = [pay]\ndef answer(text): return pay(3)\n"
+    )
+    write_config(
+        tmp_path,
+        agent={"type": "python", "endpoint": "my_bots:answer", "tools": "my_bots:TOOLS"},
+        invariants=[{"type": "completes"}],
+    )
+    done = flakestorm(tmp_path, "chaos", "--profile", "black-friday.yaml", report=True)
+    run = done.run("black-friday")
+    assert run["faults"]["planned"] == 3
+    assert [fired["site"] for fired in run["faults"]["fired"]] == ["tool/pay#1"]
+
+
+def test_a_type_of_agent_of_ones_own_is_asked(tmp_path: Path) -> None:
+    page = (GUIDES / "attach-an-agent.md").read_text("utf-8")
+    (described,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    place = tmp_path / "site"
+    info = place / "my_agents-1.0.dist-info"
+    info.mkdir(parents=True)
+    (kind,) = [step for step in steps(page) if step.name == "my_agents.py"]
+    (place / "my_agents.py").write_text(kind.text)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-agents\nVersion: 1.0\n")
+    (point,) = re.findall(r"^chat = \"(.*)\"", described, re.MULTILINE)
+    (info / "entry_points.txt").write_text(f"[flakestorm.agents]\nchat = {point}\n")
+    (tmp_path / "my_bots.py").write_text(
+        "class Travel:\n    async def chat(self, text):\n        return 'the time to go is now: ' + text\n\n\n"
+        "travel = Travel()\n"
+    )
+    (agent,) = re.findall(r"`(\{type: chat.*?\})`", page)
+    (tmp_path / "flakestorm.yaml").write_text(
+        f'version: "2.0"\nagent: {agent}\ngolden_prompts: [hello]\ncontract:\n  name: c\n'
+        "  invariants: [{type: contains, value: 'the time to go is now: hello'}]\n  chaos_matrix: [{name: calm}]\n"
+    )
+    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "flakestorm", "contract", "run"],
+        cwd=tmp_path,
+        env={**clean_env(), "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_importer_shown_reads_its_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,9 +217,24 @@ async def test_it(agent_run):
 async def test_forgot(agent_run):
     with pytest.raises(AttributeError, match="await"):
         agent_run("a").output
+def test_trio(agent_run):
+    import trio
+    async def two():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one, "a")
+            nursery.start_soon(one, "b")
+    async def one(text):
+        assert (await agent_run(text)).input == text
+    trio.run(two)
+@pytest.mark.flakestorm(scenario="search-down")
+async def test_never_awaited(agent_run):
+    agent_run("a")
 """
     done = run_tests(project(tmp_path, tests, agent="agent:later"), env=env)
-    assert (done.code, done.counts) == (0, {"passed": 2}), done.out
+    assert (done.code, done.counts) == (1, {"passed": 3, "failed": 1}), done.out
+    assert (
+        "test_never_awaited - inconclusive: no planned fault fired, for the test got no answer of the agent" in done.out
+    )
 
 
 def test_record_once_replay_after_without_a_network(tmp_path, up, env) -> None:
@@ -263,6 +278,42 @@ def test_faults_over_a_tape(agent_run, tape):
     assert up.count("/search") == recorded
 
 
+def test_what_a_class_breaks_is_not_lost_where_a_test_says_more(tmp_path, env) -> None:
+    tests = """
+import pytest
+pytestmark = pytest.mark.flakestorm(seed=5)
+@pytest.mark.flakestorm(faults=["tool/search=error:503"], trials=9)
+class TestDown:
+    @pytest.mark.flakestorm(trials=2)
+    def test_more(self, agent_run):
+        run = agent_run("a")
+        assert ([fired.mode for fired in run.fired], run.seed) == (["error"], 5)
+    @pytest.mark.flakestorm(faults=[], trials=1)
+    def test_calm(self, agent_run):
+        assert not agent_run("a").fired
+"""
+    done = run_tests(project(tmp_path, tests), "--junitxml=report.xml", env=env)
+    assert (done.code, done.counts) == (0, {"passed": 2}), done.out
+    assert '"flakestorm.trials" value="2"' in (tmp_path / "report.xml").read_text()
+
+
+def test_no_two_tests_share_a_tape(tmp_path, up, env) -> None:
+    tests = """
+import os, httpx, pytest
+class TestOne:
+    def test_it(self, tape): httpx.get(os.environ["SEARCH_URL"], params={"to": "Oslo"})
+class TestTwo:
+    def test_it(self, tape): httpx.get(os.environ["SEARCH_URL"], params={"to": "Rome"})
+@pytest.mark.parametrize("to", ["a b", "a/b", "a:b"])
+def test_each(tape, to): httpx.get(os.environ["SEARCH_URL"], params={"to": to})
+"""
+    assert run_tests(project(tmp_path, tests), "--flakestorm-record", env=env).counts == {"passed": 5}
+    assert up.count("/search") == 5
+    played = run_tests(tmp_path, env=env)
+    assert played.counts == {"passed": 5}, played.out
+    assert up.count("/search") == 5
+
+
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
@@ -276,6 +327,12 @@ def test_faults_over_a_tape(agent_run, tape):
         ("tool_faults=[{'mod': 'error'}]", "mod"),
         ("config='other.yaml'", "other.yaml"),
         ("'api_outage'", "by name only"),
+        ("faults=3", "faults=3 in @pytest.mark.flakestorm is no list"),
+        ("faults=[3]", "3 among faults in @pytest.mark.flakestorm is not a fault in one line of text"),
+        ("tool_faults=['search']", "'search' among tool_faults in @pytest.mark.flakestorm is not a mapping"),
+        ("profile=3", "profile=3 in @pytest.mark.flakestorm is no name or path"),
+        ("config=3", "config=3 in @pytest.mark.flakestorm is no name or path"),
+        ("seed='3'", "seed='3' in @pytest.mark.flakestorm is no whole number"),
     ],
 )
 def test_a_wrong_marker_says_what_is_right(tmp_path, marker, said) -> None:
@@ -285,6 +342,23 @@ def test_a_wrong_marker_says_what_is_right(tmp_path, marker, said) -> None:
     assert done.counts == {"error": 1}, done.out
     assert said in done.out
     assert "During handling" not in done.out
+
+
+def test_a_profile_of_ones_own_is_found_from_any_folder(tmp_path, env) -> None:
+    tests = """
+import pytest
+@pytest.mark.flakestorm(profile="bad_day.yaml")
+def test_it(agent_run):
+    assert agent_run("a").output == "the search is unavailable, sorry"
+def test_what_is_no_text(agent_run):
+    with pytest.raises(pytest.fail.Exception, match="takes the text that the agent is given, not 3"):
+        agent_run(3)
+"""
+    project(tmp_path, tests)
+    (tmp_path / "bad_day.yaml").write_text("tool_faults: [{tool: search, mode: error}]\n")
+    (tmp_path / "elsewhere").mkdir()
+    done = run_tests(tmp_path / "elsewhere", "../test_travel.py", env=env)
+    assert (done.code, done.counts) == (0, {"passed": 2}), done.out
 
 
 def test_without_a_config_it_says_where_it_looked(tmp_path) -> None:

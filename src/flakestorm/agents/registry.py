@@ -6,13 +6,14 @@ A kind is imported when an agent of it is made, because an HTTP client costs mor
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from flakestorm.config.model import Config
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
-from flakestorm.errors import ConfigError
+from flakestorm.errors import ConfigError, FlakestormError, Misuse
 
 __all__ = ["Factory", "Order", "agents", "make"]
 
@@ -72,6 +73,9 @@ def _command(order: Order) -> Agent:
     return CommandAgent(order.config, order.boundary)
 
 
+_BUILT_IN = frozenset(agents)
+_NEEDED = ("start", "ask", "close")  # of `Agent`
+
 _ELSEWHERE = ("http", "command")
 """Types whose functions run in another process, where no wrapper of ours can reach them."""
 
@@ -102,7 +106,29 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
             key="agent.mcp",
         )
     _refuse_turns(config)
-    return agents.get(config.agent.type)(Order(config, boundary, concurrency, shared))
+    return _made(config.agent.type, Order(config, boundary, concurrency, shared))
+
+
+def _made(kind: str, order: Order) -> Agent:
+    """The agent that a factory gives.
+
+    Raises:
+        Misuse: the factory is a plug-in's, and failed, or gave what is no agent.
+    """
+    factory = agents.get(kind)
+    if kind in _BUILT_IN:
+        return factory(order)
+    where = f"agent type {kind!r} from {getattr(factory, '__module__', '?')}"
+    try:
+        made: object = factory(order)
+    except FlakestormError:
+        raise
+    except Exception as error:
+        raise Misuse(f"{where} cannot be made: {type(error).__name__}: {error}") from error
+    missing = [name for name in _NEEDED if not callable(getattr(made, name, None))]
+    if missing:
+        raise Misuse(f"{where} gave what is no agent, {made!r}: it has no {', '.join(missing)}")
+    return cast(Agent, made)
 
 
 def _refuse_turns(config: Config) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.api.forked import Change, Ended, Forked, Forking
-from flakestorm.api.recording import line_of, moment, run_here
+from flakestorm.api.recording import globs_of, line_of, moment, run_here
 from flakestorm.api.trusting import Approve, always, demand
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.boundary.session import Crossing
@@ -75,21 +75,21 @@ def fork(
         TapeMismatch: before the site, the program did something else than was recorded.
         WorldFailed: the environment could not be restored.
     """
+    globs = globs_of(names)
     change = Change(reply.encode() if isinstance(reply, str) else reply, fault, model)
     if fn is None:
         demand(Tape.open(tape), approve=always if trust_tape else None)
         restore = restore or _configured(Path(tape), None)
     forking = Forking(tape, at, to, change, tools=tools, mode=mode, restore=restore, seed=seed)
-    named = tuple((names or {}).items())
     if fn is None:
-        return _program(forking, (), None, named, quiet=True)
+        return _program(forking, (), None, globs, quiet=True)
     given = () if forking.input is None else (forking.input,)
     if inspect.iscoroutinefunction(fn):
-        return run_here(_awaited(fn(*given), forking, named))
-    with _in_process(forking, named) as ended:
+        return run_here(_awaited(fn(*given), forking, globs))
+    with _in_process(forking, globs) as ended:
         ended.value = fn(*given)
     if inspect.isawaitable(ended.value):
-        return run_here(_awaited(ended.value, forking, named))
+        return run_here(_awaited(ended.value, forking, globs))
     return forking.ended(ended)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
-__all__ = ["in_a_loop", "loop_factory"]
+__all__ = ["in_a_loop", "in_trio", "loop_factory", "under_way"]
 
 T = TypeVar("T")
 
@@ -32,6 +33,27 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(run).result()
+
+
+def under_way() -> bool:
+    """Whether the caller is async code of asyncio (uvloop's too) or trio, which must not be kept waiting."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return in_trio()
+    return True
+
+
+def in_trio() -> bool:
+    """Whether the caller is a task of trio's."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return False
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

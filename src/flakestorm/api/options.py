@@ -8,8 +8,18 @@ from flakestorm.core.record import Record
 from flakestorm.engine.budget import Budget
 from flakestorm.engine.events import Event, Listener, Report
 from flakestorm.engine.pacing import Pacing
+from flakestorm.errors import Misuse
 
 __all__ = ["OnRay", "Options"]
+
+
+_RANGES = (
+    ("seed", 0, 2**63 - 1),
+    ("trials", 1, 1_000_000),
+    ("concurrency", 1, 100),
+    ("min_score", 0, 100),
+)
+"""As on the command line."""
 
 
 def _silent(_: Event) -> None:
@@ -47,6 +57,9 @@ class Options(Record, frozen=True):
         dry_run: make nothing; the report says what would be run.
         ray: have the runs made on a cluster, of a command that makes no use of what they hold meanwhile: a contract,
             chaos, mutations. Here when None.
+
+    Raises:
+        Misuse: a number is none, or out of its range.
     """
 
     seed: int | None = None
@@ -61,3 +74,13 @@ class Options(Record, frozen=True):
     dry_run: bool = False
     ray: OnRay | None = None
     pacing: Pacing | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in _RANGES:
+            value = getattr(self, name)
+            kinds = (int, float) if name == "min_score" else (int,)
+            if value is not None and (
+                not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most
+            ):
+                what = "number" if name == "min_score" else "whole number"
+                raise Misuse(f"Options({name}={value!r}): give a {what} from {least} to {most}")

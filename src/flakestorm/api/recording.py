@@ -17,7 +17,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor, chain
 from flakestorm.core.site import Site, Sites
-from flakestorm.errors import TapeError, WorldFailed
+from flakestorm.errors import Misuse, TapeError, WorldFailed
 from flakestorm.tape.lanes import CONNECTIONS
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.redact import Redactor, key_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flakestorm.api.launching import Ran
     from flakestorm.config.model import Config
 
-__all__ = ["Recording", "folder_for", "line_of", "moment", "record", "record_command", "run_here"]
+__all__ = ["Recording", "folder_for", "globs_of", "line_of", "moment", "record", "record_command", "run_here"]
 
 T = TypeVar("T")
 
@@ -70,13 +70,15 @@ def record(
         snapshot: saves the state around the code, as it is before the call of this site, for `fork`'s `restore`.
 
     Raises:
-        Misuse: an entry of `redact` is neither.
+        Misuse: an entry of `redact` is neither, or an argument is of another kind.
         TapeError: the tape cannot be written.
         WorldFailed: a snapshot failed; the tape is whole.
     """
     from flakestorm.api.snapshots import Snapshots
     from flakestorm.boundary import inprocess
 
+    globs = globs_of(tools)
+    _given(input, redact)
     path = Path(path)
     folder_for(path)
     clock = Clock(time.perf_counter, skips=False)
@@ -89,8 +91,7 @@ def record(
     error: str | None = None
     snapshots = Snapshots(snapshot)
     try:
-        named = tuple((tools or {}).items())
-        line = line_of(path.stem, recorder, clock, named, snapshots.stages, drawing)
+        line = line_of(path.stem, recorder, clock, globs, snapshots.stages, drawing)
         with inprocess.held(), held(), line.active():
             yield recording
     except BaseException as raised:
@@ -165,6 +166,26 @@ def _redactor(header: Mapping[str, object], config: Config | None) -> Redactor:
     return Redactor(key_of(header), known=known_to(config), patterns=config.boundary.redact)
 
 
+def globs_of(tools: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Names of plain-HTTP tools with their globs, as a line takes them.
+
+    Raises:
+        Misuse: it is no mapping of names to globs.
+    """
+    if tools is None:
+        return ()
+    if not isinstance(tools, Mapping) or not all(isinstance(word, str) for pair in tools.items() for word in pair):
+        raise Misuse(f"tools={tools!r} does not name tools; map names to URL globs, e.g. {{'search': '*/search*'}}")
+    return tuple(tools.items())
+
+
+def _given(input: str | None, redact: Sequence[str]) -> None:  # noqa: A002 - as of `record`
+    if input is not None and not isinstance(input, str):
+        raise Misuse(f"input={input!r} is not the text that the recorded code is given")
+    if isinstance(redact, (str, bytes)) or not all(isinstance(each, str) for each in redact):
+        raise Misuse(f"redact={redact!r} is no list of patterns; put brackets around it")
+
+
 def line_of(
     run: str,
     recorder: Recorder | None,
@@ -193,11 +214,9 @@ def moment() -> dict[str, object]:
 
 def run_here(work: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
     """What comes of it; on an event loop's own thread the coroutine itself, for the caller to await."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
+    from flakestorm.api.loops import under_way
+
+    return work if under_way() else asyncio.run(work)
 
 
 def folder_for(path: Path) -> None:

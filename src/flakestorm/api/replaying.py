@@ -10,16 +10,16 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from flakestorm.api.recording import line_of, moment, run_here
+from flakestorm.api.recording import globs_of, line_of, moment, run_here
 from flakestorm.boundary.draws import Drawing, held
 from flakestorm.core.clock import Clock
 from flakestorm.core.draws import Draws
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
-from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
+from flakestorm.errors import Misuse, TapeDamaged, TapeError, TapeMismatch
 from flakestorm.tape.lanes import CONNECTIONS
 from flakestorm.tape.lines import FILE
 from flakestorm.tape.match import Matcher, Mode
@@ -92,8 +92,11 @@ def load_tape(
         pick: gives what is to be matched of an exchange, where that is not the exchange itself, as the agent saw it.
 
     Raises:
+        Misuse: there is no such mode.
         TapeDamaged: it was edited, cut short or added to.
     """
+    if mode not in get_args(Mode):
+        raise Misuse(f"there is no mode {mode!r} of matching; known: {', '.join(get_args(Mode))}")
     tape = Tape.open(path)
     redactor = tape.redactor(known=known, patterns=patterns)
     telling = Telling(redactor if tape.key is not None else None)
@@ -180,24 +183,27 @@ def replay(
         What the function returns.
 
     Raises:
+        Misuse: there is no such mode, or an argument is of another kind.
         TapeMismatch: a request, the order of requests or the output is not what was recorded; raised at the end, even
             where the function has swallowed the error that it got.
         TapeDamaged: the tape cannot be trusted.
         TapeError: it holds nothing to compare with.
     """
+    if not callable(fn):
+        raise Misuse(f"{fn!r} cannot be called; give the function that was recorded")
     loaded = load_tape(tape, mode=mode)
     if not loaded.matcher.entries:
         raise TapeError(f"{tape} holds no exchange, so there is nothing to verify; record a run that makes calls")
     player = loaded.player(allow_live=allow_live)
     given = () if loaded.input is None else (loaded.input,)
-    named = tuple((tools or {}).items())
+    globs = globs_of(tools)
     if not inspect.iscoroutinefunction(fn):
-        with _judged(loaded, player, named, live=allow_live) as done:
+        with _judged(loaded, player, globs, live=allow_live) as done:
             value = fn(*given)
             if not inspect.isawaitable(value):
                 return done(value)
-        return run_here(_awaited(lambda: value, loaded, player, named, live=allow_live))
-    return run_here(_awaited(lambda: fn(*given), loaded, player, named, live=allow_live))
+        return run_here(_awaited(lambda: value, loaded, player, globs, live=allow_live))
+    return run_here(_awaited(lambda: fn(*given), loaded, player, globs, live=allow_live))
 
 
 async def _awaited(

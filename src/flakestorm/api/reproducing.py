@@ -39,5 +39,6 @@ def _reproduce(work: Work, seed: int, trial: Trial, schedule: Schedule, ledger: 
         words += [word for turn in turns_of(trial.text) for word in ("--input", turn)]
     fired = [firing for firing in ledger.fired if firing.fault < len(schedule.planned)]  # not what a stage within did
     for firing in sorted(fired, key=lambda firing: (firing.fault, firing.site)):  # the order is the nesting
-        words += ["--inject", f"{firing.site.exact}={schedule.planned[firing.fault].at(firing.site).fault}"]
+        planned = schedule.planned[firing.fault].at(firing.site, ledger.drawn.get((firing.fault, firing.site)))
+        words += ["--inject", f"{firing.site.exact}={planned.fault}"]
     return shlex.join(words)

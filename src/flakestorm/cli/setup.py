@@ -60,13 +60,9 @@ def profiles(options: Globals) -> int:
     found = [(profile, Schedule.written(profile.scenario)) for profile in map(known.profile, known.names())]
     if options.format == "json":
         listing = [{"name": p.name, "description": p.description, "faults": s.describe()} for p, s in found]
-        click.echo(json.dumps(listing, indent=2))
-        return 0
-    for profile, schedule in found:
-        click.echo(f"{profile.name}: {profile.description}")
-        for line in schedule.describe():
-            click.echo(f"    {line}")
-    return 0
+        return _put(json.dumps(listing, indent=2), options.output)
+    lines = ((f"{p.name}: {p.description}", *(f"    {line}" for line in s.describe())) for p, s in found)
+    return _put("\n".join(line for each in lines for line in each), options.output)
 
 
 @click.command()
@@ -77,12 +73,21 @@ def schema(options: Globals) -> int:
 
     from flakestorm.config.schema import schema as make
 
-    text = orjson.dumps(make(), option=orjson.OPT_INDENT_2).decode()
-    output = options.output
-    if output is not None:
-        output.write_text(text + "\n", encoding="utf-8")
-    else:
+    return _put(orjson.dumps(make(), option=orjson.OPT_INDENT_2).decode(), options.output)
+
+
+def _put(text: str, output: Path | None) -> int:
+    """Print the text, or write it to the file that -o names.
+
+    Raises:
+        Misuse: it cannot be written there.
+    """
+    if output is None:
         click.echo(text)
+        return 0
+    from flakestorm.reports.files import write_whole
+
+    write_whole(output, f"{text}\n".encode())
     return 0
 
 

@@ -34,6 +34,13 @@ class Fault(Strict, frozen=True, kw_only=True):
     site: Annotated[
         str | None, Meta(description="fire at this call only: kind/name#occurrence, e.g. tool/search#2")
     ] = None
+    draws: Annotated[
+        str | None,
+        Meta(
+            description="make the random choices of an earlier run, as the line that does it again names them: "
+            "SEED/SCENARIO/PROMPT/TRIAL/FAULT"
+        ),
+    ] = None
 
     @property
     def transient(self) -> bool:

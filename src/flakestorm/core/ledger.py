@@ -66,6 +66,8 @@ class Ledger(Slate):
         hit: sites of calls that a fault was laid around, whether or not it takes effect. Only there can what the agent
             sees differ from what the world says.
         canaries: planted in this run by injected instructions; obeying one shows in the output or in a later call.
+        drawn: by index and site of a fault that chose something at random, whose choices those were
+            (`faults/drawing.py`).
     """
 
     planned: int = 0
@@ -77,6 +79,7 @@ class Ledger(Slate):
     idle: list[Firing] = field(default_factory=list)
     hit: set[Site] = field(default_factory=set)
     canaries: list[Canary] = field(default_factory=list)
+    drawn: dict[tuple[int, Site], str] = field(default_factory=dict)
 
     def at(self, site: Site | None) -> tuple[Firing, ...]:
         """What fired at this site, or elsewhere by way of its call."""

@@ -95,7 +95,7 @@ class Entries:
         if any(entry.within(call.wire, talk) or entry.stands_in(call.wire, talk) for entry in known):
             return False
         heard = Heard(talk, self._results(call.wire, call.body))
-        entry = hit.planned.entry(heard, self._choices.within("fault", hit.planned.index, hit.site))
+        entry = hit.planned.entry(heard, hit.draws(self._choices))
         if entry is None or (talk.newest is None and not entry.in_system):
             return False
         at = None if entry.in_system or talk.newest is None else talk.newest.key

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Canary, Firing, Ledger
 from flakestorm.core.site import Site
+from flakestorm.faults.drawing import Noticed, again, told
 from flakestorm.faults.planned import Planned
 
 __all__ = ["Hit"]
@@ -50,6 +52,27 @@ class Hit:
         if self._masked is not None:
             self.ledger.masked.remove(self._masked)
         self.ledger.fired.append(self._firing(detail, via))
+
+    def draws(self, choices: Choices) -> Choices:
+        """What it draws from at its site, which is written down where it does.
+
+        Args:
+            choices: scoped to the run.
+
+        Raises:
+            Misuse: it is to make choices that there are not.
+        """
+        spec, index = self.planned.spec, self.planned.index
+        if spec.draws is not None:
+            return again(spec.draws, self.site)
+        drawn, whose = self.ledger.drawn, told(choices, index)
+        if not whose:
+            return choices.within("fault", index, self.site)
+
+        def made() -> None:
+            drawn[index, self.site] = whose
+
+        return Noticed(choices.seed, *choices.scope, "fault", index, self.site, made=made)
 
     def mask(self, by: str) -> None:
         """Faults of these modes kept it from taking effect."""

@@ -41,6 +41,7 @@ from flakestorm.faults.base import (
     result_faults,
     tool_faults,
 )
+from flakestorm.faults.drawing import again
 from flakestorm.faults.line import Spec, read_settings, settings
 from flakestorm.faults.modes import CONTEXT, CONVERSATION, LLM, RESULT, TOOL, arguments
 from flakestorm.faults.places import Place, place_of
@@ -184,10 +185,17 @@ class Planned(Record, frozen=True):
         mode = f"{self.mode}@result" if self.on_results else self.mode
         return mode + settings(self.spec, _argument(self.family, self.mode), excerpt=excerpt)
 
-    def at(self, site: Site) -> Planned:
-        """The same fault pinned to one site, without triggers: what it did there, as it can be injected again."""
+    def at(self, site: Site, draws: str | None = None) -> Planned:
+        """The same fault pinned to one site, without triggers: what it did there, as it can be injected again.
+
+        Args:
+            site: the call.
+            draws: whose random choices it made there (`faults/drawing.py`), where it made any.
+        """
         left_out = {*TRIGGERS, "tool", "model", *(["inject_at"] if self.step else [])}
         kept = {name: value for name, value in self.spec.given().items() if name not in left_out}
+        if draws is not None:
+            kept["draws"] = draws
         return Planned(self.index, self.family, type(self.spec)(**{**kept, "site": str(site)}))
 
     def check(self) -> None:
@@ -205,6 +213,8 @@ class Planned(Record, frozen=True):
         if self._place is not None and self._names_tool:
             raise Misuse(f"the fault {self.describe()!r} is for what the model is told; leave 'tool' out")
         site = self.site
+        if self.spec.draws is not None:
+            again(self.spec.draws, site or Site("tool", "", 1))
         if site is None:
             return
         if self.on_results and site.kind != "tool":
@@ -237,7 +247,9 @@ class Planned(Record, frozen=True):
         if any(self.mode in registry for registry in registries):  # spares the search for plug-ins
             return
         known = sorted({name for registry in registries for name in registry.names()})
-        if self.mode in known:
+        brings = next((registry for registry in registries if self.mode in registry.names()), None)
+        if brings is not None:
+            brings.get(self.mode)  # a plug-in that cannot be loaded says so now, not within the agent's call
             return
         close = nearest(self.mode, known)
         elsewhere = self.family == "tool" and self.mode in (tool_faults if self.on_results else result_faults)

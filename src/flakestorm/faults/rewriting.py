@@ -77,8 +77,7 @@ class Results:
         known = self._met[result.key] = _Met()
         told = result.told
         for hit in reversed(self._hits(site)):  # innermost first, so that each finds what those further in have made
-            draws = self._choices.within("fault", hit.planned.index, site)
-            change = hit.planned.change(told, Scene(site, draws, hit.fire, idle=hit.idle))
+            change = hit.planned.change(told, Scene(site, hit.draws(self._choices), hit.fire, idle=hit.idle))
             if change is None or (change.told in (None, told) and not change.delay_ms):
                 self._spare(hit)
                 continue

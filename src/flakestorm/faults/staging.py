@@ -34,7 +34,7 @@ from flakestorm.core.ledger import Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
 from flakestorm.core.registry import Registry
 from flakestorm.core.site import Kind, Site
-from flakestorm.errors import StageError
+from flakestorm.errors import FlakestormError, StageError
 from flakestorm.faults.base import Scene, inward, result_attacks, result_faults
 from flakestorm.faults.entering import Entered, Entries
 from flakestorm.faults.hits import Hit
@@ -132,9 +132,9 @@ class Stage:
         """What the agent is asked, when it was to be asked this. Called once, before it is."""
         for at, (fault, _) in enumerate(self._planned):
             if fault.on_input and self._due(at, INPUT):
-                draws = self._choices.within("fault", fault.index, INPUT)
-                asked, canary = poisoned(cast(ContextAttack, fault.spec), draws, asked)
-                self._hit(at, INPUT).fire(f"input poisoned, canary {canary.word}", canary=canary)
+                hit = self._hit(at, INPUT)
+                asked, canary = poisoned(cast(ContextAttack, fault.spec), hit.draws(self._choices), asked)
+                hit.fire(f"input poisoned, canary {canary.word}", canary=canary)
         return asked
 
     def _through(self, call: Call, crossing: _Crossing) -> Flow:
@@ -230,10 +230,9 @@ class Stage:
         return True
 
     def _entering(self, hit: Hit) -> Interceptor:
-        draws = self._choices.within("fault", hit.planned.index, hit.site)
         scene = Scene(
             hit.site,
-            draws,
+            hit.draws(self._choices),
             hit.fire,
             self._ledger.canaries.append,
             self._promises.of(hit.site.name),
@@ -241,11 +240,16 @@ class Stage:
             hit.also,
             self._sessions,
         )
-        fault = hit.planned.build(scene)
 
         def enter(call: Call) -> Flow | Call:
             hit.entered = True
-            return fault(call)
+            try:
+                return hit.planned.build(scene)(call)
+            except FlakestormError:
+                raise
+            except Exception as error:  # a plug-in's own: the agent is not to see it, and who judges the run is
+                hit.idle(f"its own code failed, {type(error).__name__}: {error}")
+                return call
 
         return enter
 

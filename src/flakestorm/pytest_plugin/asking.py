@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from flakestorm.api.loops import in_trio, under_way
 from flakestorm.config.model import ContextAttack, Scenario
 from flakestorm.core.choices import entropy_seed
 from flakestorm.engine.plan import Trial
@@ -36,7 +38,7 @@ def agent_run(request: pytest.FixtureRequest) -> AgentRun:
         mark = Mark.of(item)
         agents = agents_of(request)
         path = config_file(item, mark.config)
-        scenario = mark.breaks(agents.project(path).config, item.nodeid)
+        scenario = mark.breaks(agents.project(path).config, item.nodeid, (item.path.parent, item.config.rootpath))
         schedule = Schedule.of(scenario)
     except FlakestormError as error:
         refuse(error)
@@ -79,6 +81,8 @@ class AgentRun:
         Returns:
             a `Run`.
         """
+        if not isinstance(input, str):
+            refuse(TypeError(f"agent_run takes the text that the agent is given, not {input!r}"))
         try:
             kept = self._agents.kept(self._path)
             stand = None if self._taped is None else self._taped.stand()
@@ -93,14 +97,12 @@ class AgentRun:
             self._unjudged(str(error))
         except FlakestormError as error:
             refuse(error)
+        if under_way():
+            return _Awaited(self, future, seed)
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            try:
-                return self._done(future.result, seed)
-            finally:
-                future.cancel()  # of a Ctrl-C
-        return _Awaited(self, future, seed)
+            return self._done(future.result, seed)
+        finally:
+            future.cancel()  # of a Ctrl-C
 
     def __repr__(self) -> str:
         return f"<the agent of {self._path.name}>"
@@ -143,13 +145,24 @@ class _Awaited:
         self._asking, self._future, self._seed = asking, future, seed
 
     def __await__(self) -> Generator[Any, None, Run]:
-        asked = yield from asyncio.wrap_future(self._future).__await__()
+        waiting = _in_trio(self._future) if in_trio() else asyncio.wrap_future(self._future)
+        asked = yield from waiting.__await__()
         return self._asking._done(lambda: asked, self._seed)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"an event loop runs here, so the run is to be awaited first: (await agent_run(...)).{name}"
         )
+
+
+async def _in_trio(future: Future[Asked]) -> Asked:
+    trio = sys.modules["trio"]  # which is whose task waits
+    try:
+        asked: Asked = await trio.to_thread.run_sync(future.result, abandon_on_cancel=True)
+        return asked
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def _by_chance(schedule: Schedule) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,13 @@ from flakestorm.faults.planned import parse_fault, parse_injection
 __all__ = ["CONFIG", "Mark", "config_file"]
 
 CONFIG = "flakestorm.yaml"
+_LISTS: dict[str, type] = {
+    "faults": str,
+    "inject": str,
+    "tool_faults": Mapping,
+    "llm_faults": Mapping,
+    "context_attacks": Mapping,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +31,7 @@ class Mark:
     """The settings of `@pytest.mark.flakestorm`.
 
     Args:
-        profile: a built-in profile's name, or the path of a file.
+        profile: a built-in profile's name, or a file's path, from the test's folder, rootdir or the working directory.
         scenario: the name of one in the config's chaos matrix.
         faults: each in one line, as reports show them: `tool/search=error:503,after_calls=1`.
         inject: each pinned to a site: `tool/search#1=error:503`.
@@ -35,13 +42,13 @@ class Mark:
         seed: every random choice follows from it.
     """
 
-    profile: str | None = None
+    profile: str | Path | None = None
     scenario: str | None = None
-    faults: Iterable[str] = ()
-    inject: Iterable[str] = ()
-    tool_faults: Iterable[Mapping[str, Any]] = ()
-    llm_faults: Iterable[Mapping[str, Any]] = ()
-    context_attacks: Iterable[Mapping[str, Any]] = ()
+    faults: Collection[str] = ()
+    inject: Collection[str] = ()
+    tool_faults: Collection[Mapping[str, Any]] = ()
+    llm_faults: Collection[Mapping[str, Any]] = ()
+    context_attacks: Collection[Mapping[str, Any]] = ()
     trials: int = 1
     min_pass_rate: float = 1.0
     config: str | Path | None = None
@@ -49,23 +56,24 @@ class Mark:
 
     @classmethod
     def of(cls, item: pytest.Item) -> Mark:
-        """The marker of a test; the defaults where it has none.
+        """The marker of a test; the defaults where it has none. Of several (its own, its class's, its module's), each
+        setting is taken from the closest that has it: what a wider one breaks is not lost where a test says `trials=5`.
 
         Raises:
-            Misuse: it holds what it should not.
+            Misuse: one holds what it should not.
         """
-        found = item.get_closest_marker("flakestorm")
-        if found is None:
-            return cls()
         known = [each.name for each in fields(cls)]
-        if found.args:
-            raise Misuse(f"@pytest.mark.flakestorm takes settings by name only: {', '.join(known)}")
-        for name in found.kwargs:
-            if name not in known:
-                close = nearest(name, known)
-                hint = f"did you mean {close!r}? " if close else ""
-                raise Misuse(f"@pytest.mark.flakestorm has no setting {name!r}; {hint}known: {', '.join(known)}")
-        mark = cls(**found.kwargs)
+        given: dict[str, Any] = {}
+        for found in item.iter_markers("flakestorm"):  # the closest first
+            if found.args:
+                raise Misuse(f"@pytest.mark.flakestorm takes settings by name only: {', '.join(known)}")
+            for name in found.kwargs:
+                if name not in known:
+                    close = nearest(name, known)
+                    hint = f"did you mean {close!r}? " if close else ""
+                    raise Misuse(f"@pytest.mark.flakestorm has no setting {name!r}; {hint}known: {', '.join(known)}")
+            given = {**found.kwargs, **given}
+        mark = cls(**given)
         mark._check()
         return mark
 
@@ -75,25 +83,39 @@ class Mark:
         rate = self.min_pass_rate
         if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate <= 1:
             raise Misuse(f"min_pass_rate={rate!r} in @pytest.mark.flakestorm is no rate; give 0 to 1")
-        for name in ("faults", "inject", "tool_faults", "llm_faults", "context_attacks"):
-            if isinstance(getattr(self, name), (str, Mapping)):
+        for name, kind in _LISTS.items():
+            given = getattr(self, name)
+            if isinstance(given, (str, Mapping)):
                 raise Misuse(f"{name} in @pytest.mark.flakestorm is a list; put brackets around it")
+            if not isinstance(given, Collection):
+                raise Misuse(f"{name}={given!r} in @pytest.mark.flakestorm is no list")
+            if odd := [each for each in given if not isinstance(each, kind)]:
+                what = "a fault in one line of text" if kind is str else "a mapping, as in the config"
+                raise Misuse(f"{odd[0]!r} among {name} in @pytest.mark.flakestorm is not {what}")
+        for name in ("profile", "scenario", "config"):
+            given = getattr(self, name)
+            if not (given is None or isinstance(given, str) or (isinstance(given, Path) and name != "scenario")):
+                raise Misuse(f"{name}={given!r} in @pytest.mark.flakestorm is no name or path; give text")
+        if not (self.seed is None or (isinstance(self.seed, int) and not isinstance(self.seed, bool))):
+            raise Misuse(f"seed={self.seed!r} in @pytest.mark.flakestorm is no whole number")
 
-    def breaks(self, config: Config, name: str) -> Scenario:
+    def breaks(self, config: Config, name: str, folders: Sequence[Path] = ()) -> Scenario:
         """Everything that is to break, as one scenario.
 
         Args:
             config: has the scenarios that can be named.
             name: what it is called.
+            folders: where a profile's file is looked for before the working directory.
 
         Raises:
             Misuse: something of it is unknown.
         """
         blocks: list[Chaos] = []
         if self.profile is not None:
-            from flakestorm.faults.profiles import load
+            from flakestorm.faults.profiles import load, names
 
-            blocks.append(load(self.profile))
+            found = [folder / self.profile for folder in folders if self.profile not in names()]
+            blocks.append(load(next((path for path in found if path.is_file()), self.profile)))
         if self.scenario is not None:
             blocks.append(_named(config, self.scenario))
         specs = [parse_fault(text).spec for text in self.faults]
@@ -109,7 +131,7 @@ class Mark:
         )
 
 
-def _read(given: Iterable[Mapping[str, Any]], kind: Any) -> list[Any]:
+def _read(given: Collection[Mapping[str, Any]], kind: Any) -> list[Any]:
     found = []
     for each in given:
         try:

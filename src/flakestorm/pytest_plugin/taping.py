@@ -7,6 +7,8 @@ own, `<test>.1.tape` and so on, which stands in the world's place, further in th
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -163,11 +165,9 @@ class HeldTape:
 def held_tape(request: pytest.FixtureRequest) -> HeldTape:
     """The fixture's value for this test."""
     item: pytest.Item = request.node
-    trial = item.stash.get(TRIAL, 1)
-    name = slug(item.name) + (f".t{trial}" if trial > 1 else "")
-    path = item.path.parent / "tapes" / slug(item.path.stem) / f"{name}.tape"
     again = f"pytest --flakestorm-record {item.nodeid!r}"
     recording = bool(request.config.getoption("--flakestorm-record"))
+    path = place(item, item.stash.get(TRIAL, 1), recording=recording)
     try:
         tools, redact = _told(request, item)
         tape = HeldTape(path, again, recording=recording, tools=tools, redact=redact)
@@ -175,6 +175,25 @@ def held_tape(request: pytest.FixtureRequest) -> HeldTape:
         refuse(error)
     item.stash[TAPED] = tape
     return tape
+
+
+def place(item: pytest.Item, trial: int, *, recording: bool) -> Path:
+    """Where a test's tape lies: `tapes/<module>/<test>.tape` beside it, with its classes before its name.
+
+    No two tests share one: a name that had to be changed to be a file's, in more than its brackets, has a sign of what
+    it was. A tape that an earlier version wrote, which knew neither, is played where there is no other.
+    """
+    whole = ".".join([*_classes(item), item.name])
+    named, earlier = slug(whole), slug(item.name)
+    if named != re.sub(r"[][]", "-", whole).strip("-"):
+        named += "-" + hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    folder, end = item.path.parent / "tapes" / slug(item.path.stem), (f".t{trial}" if trial > 1 else "") + ".tape"
+    path, old = folder / f"{named}{end}", folder / f"{earlier}{end}"
+    return old if not recording and not path.exists() and old.exists() else path
+
+
+def _classes(item: pytest.Item) -> list[str]:
+    return [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
 
 
 def _told(request: pytest.FixtureRequest, item: pytest.Item) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:

@@ -35,7 +35,10 @@ def _idle(item: pytest.Item) -> str:
         pytest.fail(str(error), pytrace=False)
     if mark == Mark(trials=mark.trials, min_pass_rate=mark.min_pass_rate, config=mark.config, seed=mark.seed):
         return ""
-    return "no planned fault fired, for the test never asked the agent; call agent_run(...)"
+    return (
+        "no planned fault fired, for the test got no answer of the agent; call agent_run(...), and await it in an "
+        "async test"
+    )
 
 
 def unfired(runs: Sequence[Run]) -> str:

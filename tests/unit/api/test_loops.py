@@ -2,8 +2,9 @@ import asyncio
 import threading
 
 import pytest
+import trio
 
-from flakestorm.api.loops import in_a_loop, loop_factory
+from flakestorm.api.loops import in_a_loop, in_trio, loop_factory, under_way
 
 
 def test_a_loop_is_found_whether_or_not_there_is_one() -> None:
@@ -33,3 +34,12 @@ def test_a_loop_of_the_factory_runs() -> None:
         assert loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
     finally:
         loop.close()
+
+
+def test_async_code_of_asyncio_and_of_trio_is_known() -> None:
+    async def here() -> tuple[bool, bool]:
+        return under_way(), in_trio()
+
+    assert (under_way(), in_trio()) == (False, False)
+    assert asyncio.run(here()) == (True, False)
+    assert trio.run(here) == (True, True)

@@ -1,12 +1,14 @@
 import asyncio
+import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from flakestorm.api.recording import record
-from flakestorm.errors import TapeError
+from flakestorm.errors import Misuse, TapeError
 from flakestorm.tape.reader import Tape
 from upstream import Upstream
 
@@ -33,6 +35,21 @@ def test_calls_of_a_context_its_threads_and_tasks_are_recorded(tmp_path: Path) -
     assert (tape.input, tape.footer.output) == ("to Oslo", "done")  # type: ignore[union-attr]
     assert sorted(str(each.site) for each in tape) == ["http/127.0.0.1#1", "http/127.0.0.1#2", "tool/c#1"]
     assert {"started_at", "utc_offset_s"} <= tape.header.keys()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"input": 3}, "input=3 is not the text"),
+        ({"redact": "sk-.*"}, "redact='sk-.*' is no list of patterns"),
+        ({"tools": ["search"]}, "map names to URL globs"),
+        ({"tools": {"search": 3}}, "map names to URL globs"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_before_a_tape_is_written(tmp_path: Path, wrong: Any, told: str) -> None:
+    with pytest.raises(Misuse, match=re.escape(told)), record(tmp_path / "a.tape", **wrong):
+        pass
+    assert not (tmp_path / "a.tape").exists()
 
 
 def test_what_the_code_raises_is_on_the_tape(tmp_path: Path) -> None:

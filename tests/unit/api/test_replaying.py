@@ -3,10 +3,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trio
 
 import flakestorm
 from flakestorm.api.replaying import load_tape, of_the_world, replay
-from flakestorm.errors import TapeDamaged, TapeError, TapeMismatch
+from flakestorm.errors import Misuse, TapeDamaged, TapeError, TapeMismatch
 from upstream import Upstream, document
 
 
@@ -28,6 +29,41 @@ def tape(up: Upstream, tmp_path: Path) -> Path:
 def test_the_function_gets_the_tapes_input(up, tape) -> None:
     assert replay(tape, agent(up)) == "Rome: 3"
     assert up.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"mode": "strickt"}, "known: renamed, strict, scored"), ({"tools": []}, "map names to URL globs")],
+)
+def test_what_makes_no_sense_is_refused(tape, wrong, told) -> None:
+    with pytest.raises(Misuse, match=told):
+        replay(tape, str, **wrong)
+    with pytest.raises(Misuse, match="cannot be called"):
+        replay(tape, 3)  # type: ignore[arg-type]
+
+
+def test_tasks_of_trio_are_recorded_and_replayed(up, tmp_path) -> None:
+    async def ask(word: str) -> None:
+        async with httpx.AsyncClient() as client:
+            await client.get(f"{up.url}/{word}")
+
+    async def both() -> str:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "a")
+            nursery.start_soon(ask, "b")
+        return "done"
+
+    async def recorded() -> None:
+        with flakestorm.record(tmp_path / "t.tape"):
+            await both()
+
+    async def replayed() -> str:
+        value: str = await replay(tmp_path / "t.tape", both)
+        return value
+
+    trio.run(recorded)
+    assert trio.run(replayed) == "done"
+    assert up.count() == 2
 
 
 def test_without_an_input_it_is_called_with_nothing(up, tmp_path) -> None:

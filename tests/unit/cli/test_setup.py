@@ -30,13 +30,17 @@ def test_schema_accepts_the_starter(folder, capsys) -> None:
     assert run("schema") == 0
     schema = json.loads(capsys.readouterr().out)
     jsonschema.validate(yaml.safe_load((folder / "flakestorm.yaml").read_text()), schema)
-    assert run("schema", "-o", "schema.json") == 0
-    assert json.loads((folder / "schema.json").read_text()) == schema
+    assert run("schema", "-o", "new/schema.json") == 0
+    assert json.loads((folder / "new" / "schema.json").read_text()) == schema
+    assert run("schema", "-o", str(folder)) == 2
+    assert str(folder) in capsys.readouterr().err
 
 
-def test_profiles_are_listed_with_their_faults(capsys) -> None:
+def test_profiles_are_listed_with_their_faults(folder, capsys) -> None:
     assert run("profiles") == 0
     shown = capsys.readouterr().out
+    assert run("profiles", "-o", "profiles.txt") == 0
+    assert (folder / "profiles.txt").read_text() == shown
     assert "api_outage: " in shown
     assert "tool/*=error:503" in shown
     assert run("profiles", "--format", "json") == 0

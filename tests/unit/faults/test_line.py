@@ -30,6 +30,8 @@ def values_of(kind: Any, name: str) -> st.SearchStrategy[Any]:
         return st.integers(400, 599)
     if name == "enabled":
         return st.just(True)
+    if name == "draws":
+        return st.builds("{}/{}/{}/1/2".format, st.integers(0, 2**63 - 1), TEXT, st.integers(0, 9))
     parts = members(keys_of(kind)[name].kind)
     choices = []
     for part in parts:

@@ -13,7 +13,7 @@ from plugin_support import CONFIG
 
 def item(*args: Any, **settings: Any) -> Any:
     mark = SimpleNamespace(args=args, kwargs=settings) if args or settings else None
-    return SimpleNamespace(get_closest_marker=lambda name: mark if name == "flakestorm" else None)
+    return SimpleNamespace(iter_markers=lambda name: [mark] if mark and name == "flakestorm" else [])
 
 
 def test_no_marker_breaks_nothing() -> None:

@@ -1,10 +1,13 @@
 """A test's tapes: recorded once, and played ever after."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import httpx
 import pytest
 
 from flakestorm.errors import Misuse, TapeDamaged
-from flakestorm.pytest_plugin.taping import HeldTape
+from flakestorm.pytest_plugin.taping import HeldTape, place
 
 AGAIN = "pytest --flakestorm-record 'a::b'"
 
@@ -60,3 +63,20 @@ def test_each_run_of_the_agent_has_a_tape_of_its_own(tmp_path) -> None:
     tape = held(tmp_path / "t.tape", recording=True)
     assert [tape.stand().path for _ in range(2)] == [tmp_path / "t.1.tape", tmp_path / "t.2.tape"]
     assert not tape.exchanges
+
+
+def test_a_tape_lies_beside_the_test_and_is_its_alone(tmp_path) -> None:
+    def item(name: str) -> Any:
+        return SimpleNamespace(name=name, path=tmp_path / "test_a.py", listchain=list)
+
+    folder = tmp_path / "tapes" / "test_a"
+    assert place(item("test_x[1-b]"), 1, recording=True) == folder / "test_x-1-b.tape"
+    assert place(item("test_x"), 2, recording=True) == folder / "test_x.t2.tape"
+    names = ["test_x[a b]", "test_x[a/b]", "test_x[a-b]", "test_x[a.]", "test_x[a]"]
+    names += [f"test_x[{'y' * n}]" for n in (200, 201)]
+    places = {place(item(name), 1, recording=True) for name in names}
+    assert len(places) == len(names)
+    folder.mkdir(parents=True)
+    (earlier := folder / "test_x-a-b.tape").touch()
+    assert place(item("test_x[a b]"), 1, recording=False) == earlier
+    assert place(item("test_x[a b]"), 1, recording=True) != earlier
