@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as copied
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -32,13 +32,12 @@ from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client come with
     from flakestorm.api.comparing import Comparison, Terms
+    from flakestorm.api.loading import Levels
     from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
     from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
-
-Levels: TypeAlias = Sequence[float] | None
 
 
 def load(path: str | Path = "flakestorm.yaml") -> Project:
