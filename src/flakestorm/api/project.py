@@ -33,7 +33,8 @@ from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client come with
     from flakestorm.api.comparing import Comparison, Terms
     from flakestorm.api.loading import Levels
-    from flakestorm.api.shrinking import Case, Shrunk
+    from flakestorm.api.shrink_case import Case
+    from flakestorm.api.shrinking import Shrunk
     from flakestorm.boundary.census import Census
     from flakestorm.tape.reader import Tape
 
