@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 import flakestorm
+from busy_support import busy, numbers
 from flakestorm.api import Options
 from flakestorm.api.verifying import verify
 from flakestorm.tape.reader import Tape
-from threads_support import busy, numbers
 from upstream import Canned, Request, Upstream, document
 
 SEATS, REPLAYS = 4, 100

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 import flakestorm
+from busy_support import busy, numbers
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.writer import Recorder
-from threads_support import busy, numbers
 from upstream import Upstream
 
 JOBS = 4

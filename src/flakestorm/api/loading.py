@@ -6,9 +6,8 @@ import asyncio
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
@@ -28,11 +27,9 @@ from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 
 if TYPE_CHECKING:
-    from flakestorm.api.project import Project
+    from flakestorm.api.project import Levels, Project
 
 __all__ = ["check_load", "under_load"]
-
-Levels: TypeAlias = Sequence[float] | None
 
 OPEN_FILES_EACH, OPEN_FILES_BESIDE = 3, 200
 """What a user takes of this process: a connection, a tape, and room for the agent's own where it is in here."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as copied
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
 
@@ -32,13 +32,13 @@ from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:  # what comparing, shrinking, or an HTTP server and its client come with
     from flakestorm.api.comparing import Comparison, Terms
-    from flakestorm.api.loading import Levels
-    from flakestorm.api.shrink_case import Case
-    from flakestorm.api.shrinking import Shrunk
+    from flakestorm.api.shrinking import Case, Shrunk
     from flakestorm.boundary.census import Census
     from flakestorm.tape.reader import Tape
 
 __all__ = ["Project", "load"]
+
+Levels: TypeAlias = Sequence[float] | None
 
 
 def load(path: str | Path = "flakestorm.yaml") -> Project:
@@ -136,7 +136,7 @@ class Project(Record, frozen=True):
         recorded = None if tape is None else _open(tape)
         if prompt is None:
             prompt = (None if recorded is None else recorded.input) or 0
-        golden = self._golden([prompt] if isinstance(prompt, int) else ())
+        golden = _golden(self.config, [prompt] if isinstance(prompt, int) else ())
         scenario = injected([_injection(text).spec for text in injections])
         everything = all_invariants(self.config)
         probing = [i.probing([]) for i in everything if prompt in i.probes]
@@ -240,7 +240,7 @@ class Project(Record, frozen=True):
         invariants = all_invariants(self.config)
         if not invariants:
             require_invariants(self.config)
-        self._golden(prompts or ())
+        _golden(self.config, prompts or ())
         repertoire = repertoire_of(modes) if modes else repertoire_for(invariants)
         return explore(
             self,
@@ -360,14 +360,6 @@ class Project(Record, frozen=True):
         embedders_of(self.config, (*self.config.invariants, *plan.invariants))
         return plan
 
-    def _golden(self, chosen: Sequence[int]) -> Sequence[str]:
-        """The golden prompts, once it is sure that these are among them."""
-        golden = self.config.golden_prompts
-        for index in chosen:
-            if not 0 <= index < len(golden):
-                raise Misuse(f"there is no golden prompt {index}: they are numbered 0 to {len(golden) - 1}")
-        return golden
-
     @contextmanager
     def _standing(self, place: Place) -> Iterator[None]:
         """While entered, misuse is of what stands at this place in the file."""
@@ -395,3 +387,12 @@ def _open(tape: str | Path) -> Tape:
     from flakestorm.tape.reader import Tape  # few runs have one
 
     return Tape.open(tape)
+
+
+def _golden(config: Config, chosen: Sequence[int]) -> Sequence[str]:
+    """The golden prompts, once it is sure that these are among them."""
+    golden = config.golden_prompts
+    for index in chosen:
+        if not 0 <= index < len(golden):
+            raise Misuse(f"there is no golden prompt {index}: they are numbered 0 to {len(golden) - 1}")
+    return golden

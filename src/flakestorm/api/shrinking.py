@@ -10,7 +10,7 @@ from flakestorm.api.carrying import Work, hub_of, in_words, report_in, runner_of
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.probing import Prober, asides, at, cells_of, command_line, runs_of, same_search
-from flakestorm.api.shrink_case import Case
+from flakestorm.api.shrink_case import Case, case_of_run, case_of_session, case_of_tape
 from flakestorm.config.model import Config, Invariant
 from flakestorm.config.replays import ReplaySession
 from flakestorm.contracts.matrix import prepare
@@ -37,7 +37,7 @@ from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.version import __version__
 
-__all__ = ["Shrunk", "session_of", "shrink"]
+__all__ = ["Case", "Shrunk", "case_of_run", "case_of_session", "case_of_tape", "session_of", "shrink"]
 
 BUDGET = 200
 

@@ -97,13 +97,13 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
     Raises:
         Misuse: there is none of that name, or it does not fail.
     """
-    from flakestorm.api import shrink_case
+    from flakestorm.api import shrinking
 
     golden = project.config.golden_prompts
     if "#" not in name and name.endswith((".yaml", ".yml", ".json")) and (session := _session(Path(name))) is not None:
         return session
     if "#" not in name and Path(name).is_file() and not name.endswith(".json"):
-        return shrink_case.case_of_tape(Path(name), golden=golden)
+        return shrinking.case_of_tape(Path(name), golden=golden)
     file, _, run = name.rpartition("#") if "#" in name else (name, "", "")
     report = report_named(file, options)
     failing = {cell.run: cell.invariant for cell in reversed(report.cells) if cell.verdict == "fail"}
@@ -113,14 +113,14 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
     if chosen not in ids:
         known = ", ".join(sorted(failing)[:5]) or "none failed"
         raise Misuse(f"{name}: the report has no run {run or 'that failed'}; runs that failed: {known}")
-    return shrink_case.case_of_run(ids[chosen], golden=golden, invariant=failing.get(chosen, ""), seed=report.seed)
+    return shrinking.case_of_run(ids[chosen], golden=golden, invariant=failing.get(chosen, ""), seed=report.seed)
 
 
 def _session(path: Path) -> Any:
     """The case of a session file; None if it is none."""
     import yaml
 
-    from flakestorm.api.shrink_case import case_of_session
+    from flakestorm.api.shrinking import case_of_session
     from flakestorm.config.replays import ReplaySession
 
     try:
