@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from . import behaviour, commands, configuration, forms, library, surroundings
+from . import behaviour, commands, configuration, forms, library, measured, surroundings
 
 MARKS = ("<!-- made by `python -m scripts.reference` -->", "<!-- end of what is made -->")
 PAGES: dict[str, Callable[[], str]] = {
@@ -22,6 +23,7 @@ PAGES: dict[str, Callable[[], str]] = {
 PARTS: dict[str, Callable[[], str]] = {
     "invariants.md": behaviour.invariant_types,
     "mutations.md": behaviour.operators,
+    "README.md": measured.figures,
 }
 """Pages written by hand, whose text between the marks is made."""
 
@@ -30,7 +32,7 @@ def texts() -> dict[str, str]:
     """Page -> what it has to say."""
     made = {name: f"{MARKS[0]}\n\n{page()}" for name, page in PAGES.items()}
     for name, part in PARTS.items():
-        before, first, rest = (forms.FOLDER / name).read_text("utf-8").partition(MARKS[0])
+        before, first, rest = _file(name).read_text("utf-8").partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
         assert first, f"{name} has no marks"
         made[name] = f"{before}{MARKS[0]}\n\n{part()}\n{MARKS[1]}{after}"
@@ -50,13 +52,17 @@ def main() -> int:
         return 1
     if not check:
         for name, text in stale.items():
-            (forms.FOLDER / name).write_text(text, encoding="utf-8")
-            print(f"wrote docs/reference/{name}")
+            _file(name).write_text(text, encoding="utf-8")
+            print(f"wrote {name if name == 'README.md' else f'docs/reference/{name}'}")
     return 0
 
 
+def _file(name: str) -> Path:
+    return measured.ROOT / name if name == "README.md" else forms.FOLDER / name
+
+
 def _is(name: str, text: str) -> bool:
-    file = forms.FOLDER / name
+    file = _file(name)
     return file.is_file() and file.read_text("utf-8") == text
 
 

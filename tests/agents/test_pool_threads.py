@@ -4,12 +4,9 @@ which is chance. The recording is verified all the same, every time, however bus
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 import yaml
 
 import flakestorm
+from busy_support import busy, numbers
 from flakestorm.api import Options
 from flakestorm.api.verifying import verify
 from flakestorm.tape.reader import Tape
@@ -61,38 +59,12 @@ def awaited(prompt):
 '''
 
 
-@contextmanager
-def busy() -> Iterator[None]:
-    """Threads take turns as often as they can, and one always has something to do."""
-    over, before = threading.Event(), sys.getswitchinterval()
-
-    def work() -> None:
-        while not over.is_set():
-            pass
-
-    thread = threading.Thread(target=work)
-    sys.setswitchinterval(1e-4)
-    try:
-        thread.start()
-        yield
-    finally:
-        sys.setswitchinterval(before)
-        over.set()
-        thread.join()
-
-
 @pytest.fixture
 def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     (tmp_path / "seated.py").write_text(PROGRAM)
-    number, lock = itertools.count(), threading.Lock()
-
-    def numbered(_: Request) -> Canned:
-        with lock:
-            return document({"number": next(number)})
-
     with Upstream() as up:
         up.reply("/v1/chat/completions", _model)
-        up.reply("/seats", numbered)
+        up.reply("/seats", numbers())
         monkeypatch.setenv("UPSTREAM_URL", up.url)
         monkeypatch.delitem(sys.modules, "seated", raising=False)
         monkeypatch.syspath_prepend(tmp_path)

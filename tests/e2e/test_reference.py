@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from scripts.reference import __main__ as made
-from scripts.reference import forms, surroundings
+from scripts.reference import forms, measured, surroundings
 
 
 @pytest.fixture
@@ -38,3 +38,12 @@ def test_a_variable_that_the_page_does_not_name_is_noticed(monkeypatch) -> None:
     assert surroundings.unknown() == set()
     monkeypatch.delitem(surroundings._READ, "`FLAKESTORM_DEBUG`")
     assert surroundings.unknown() == {"FLAKESTORM_DEBUG"}
+
+
+def test_the_readmes_figures_are_those_of_the_benchmarks_tables(tmp_path, monkeypatch) -> None:
+    said, told = (measured.ROOT / "docs" / "benchmarks.md").read_text(), measured.figures()
+    seconds = told.split(" agent runs")[0].split("| ")[-1].split(",")[0]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "benchmarks.md").write_text(said.replace(f"| {seconds} |", "| 9.99 s |"))
+    monkeypatch.setattr(measured, "ROOT", tmp_path)
+    assert measured.figures() == told.replace(f"| {seconds},", "| 9.99 s,") != told

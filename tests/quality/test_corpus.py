@@ -10,7 +10,7 @@ import pytest
 
 from corpus_support import CORPUS, Planted, corpus_world, explored, found, is_clean, is_found, manifest, project, shown
 from flakestorm import api
-from flakestorm.api.shrinking import case_of_line
+from flakestorm.api.shrink_case import case_of_line
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
@@ -20,9 +17,10 @@ import httpx
 import pytest
 
 import flakestorm
+from busy_support import busy, numbers
 from flakestorm.tape.reader import Tape
 from flakestorm.tape.writer import Recorder
-from upstream import Canned, Request, Upstream, document
+from upstream import Upstream
 
 JOBS = 4
 
@@ -118,25 +116,6 @@ def in_threads(work: Work) -> Any:
     return found
 
 
-@pytest.fixture
-def closing() -> Iterator[ExitStack]:
-    """Closed at the end; until then, threads take turns as often as they can, and one always has something to do."""
-    over, before = threading.Event(), sys.getswitchinterval()
-
-    def work() -> None:
-        while not over.is_set():
-            pass
-
-    thread = threading.Thread(target=work)
-    sys.setswitchinterval(1e-4)
-    thread.start()
-    with ExitStack() as stack:
-        yield stack
-    sys.setswitchinterval(before)
-    over.set()
-    thread.join()
-
-
 @pytest.mark.parametrize(
     ("agent", "replays"),
     [
@@ -148,38 +127,33 @@ def test_every_replay_gives_everyone_their_own_and_one_digest(
     up: Upstream,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    closing: ExitStack,
     agent: Callable[[Work], Any],
     replays: int,
 ) -> None:
-    number, lock = itertools.count(), threading.Lock()
     digests: list[str | None] = []
-
-    def numbered(_: Request) -> Canned:
-        with lock:
-            return document({"number": next(number)})
 
     class Kept(Recorder):
         def close(self, **how: Any) -> None:
             super().close(**how)
             digests.append(self.digest)
 
-    up.reply("/seats", numbered)
-    client = closing.enter_context(httpx.Client(verify=False))
+    up.reply("/seats", numbers())
 
-    def ask(**what: int) -> int:
-        return int(client.post(f"{up.url}/seats", json=what).json()["number"])
+    with busy(), httpx.Client(verify=False) as client:
 
-    def work(row: int) -> tuple[int, int]:
-        ticket = ask()  # the same for all, word for word, and answered to each in another way
-        return ticket, ask(row=row, ticket=ticket)
+        def ask(**what: int) -> int:
+            return int(client.post(f"{up.url}/seats", json=what).json()["number"])
 
-    with flakestorm.record(tmp_path / "a.tape"):
-        before = agent(work)
-    called = up.count()
-    monkeypatch.setattr("flakestorm.api.replaying.Recorder", Kept)
-    for _ in range(replays):
-        assert flakestorm.replay(tmp_path / "a.tape", lambda: agent(work)) == before
+        def work(row: int) -> tuple[int, int]:
+            ticket = ask()  # the same for all, word for word, and answered to each in another way
+            return ticket, ask(row=row, ticket=ticket)
+
+        with flakestorm.record(tmp_path / "a.tape"):
+            before = agent(work)
+        called = up.count()
+        monkeypatch.setattr("flakestorm.api.replaying.Recorder", Kept)
+        for _ in range(replays):
+            assert flakestorm.replay(tmp_path / "a.tape", lambda: agent(work)) == before
     assert up.count() == called, "somebody was asked again"
     footer = Tape.open(tmp_path / "a.tape").footer
     assert footer is not None

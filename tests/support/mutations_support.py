@@ -1,6 +1,5 @@
 """What tests of mutations share: prompts of many shapes, and the mutations of a type."""
 
-from collections.abc import Sequence
 from itertools import islice
 
 from hypothesis import strategies as st
@@ -67,7 +66,3 @@ def undone(kind: str, mutation: Mutation) -> str | None:
         if isinstance(operator, Operator) and operator.name == mutation.operator and operator.undo:
             return operator.undo(mutation.text)
     return None
-
-
-def all_in(words: Sequence[str], text: str) -> bool:
-    return all(word in text for word in words)

@@ -16,15 +16,18 @@ from flakestorm.engine.events import RunResult
 from flakestorm.engine.hooks import Hooks, Inside
 from flakestorm.engine.judged import Judged
 from flakestorm.engine.plan import BASELINE, Trial
+from flakestorm.errors import Misuse
 from flakestorm.executors.interruption import interruptible
 from flakestorm.executors.world import LocalWorld
 from flakestorm.tape.player import Player
 from flakestorm.tape.redact import Redactor
 
-if TYPE_CHECKING:  # few runs have virtual draws
+if TYPE_CHECKING:  # few runs have virtual draws, and few are made anew
+    from flakestorm.api.project import Project
     from flakestorm.boundary.draws import Drawing
+    from flakestorm.tape.origin import Named
 
-__all__ = ["ask"]
+__all__ = ["ask", "named_project"]
 
 
 class _World(LocalWorld):
@@ -105,3 +108,21 @@ def ask(
         return done[0].run
 
     return in_a_loop(carry)
+
+
+def named_project(tape: Path, named: Named) -> Project:
+    """The project whose agent was given the tape's input, as the tape names it.
+
+    Args:
+        tape: the tape's path, for the error.
+        named: what it names to be run again.
+
+    Raises:
+        Misuse: it names no config.
+        ConfigError: that config is missing or wrong.
+    """
+    from flakestorm.api.project import load
+
+    if not named.config:
+        raise Misuse(f"{tape} was given an input; name the config of its agent with -c")
+    return load(named.config)

@@ -229,17 +229,13 @@ def _command(
 
 
 def _agent(forking: Forking, project: Project | None, named: Named) -> Ended:
-    from flakestorm.api.asking import ask
+    from flakestorm.api.asking import ask, named_project
     from flakestorm.api.options import Options
-    from flakestorm.api.project import load
 
     text, path = forking.input, forking.tape.path
     if text is None:
         raise Misuse(f"{path} names no command to run again; give one: fork {path} --at SITE ... -- COMMAND")
-    if project is None and named.config:
-        project = load(named.config)
-    if project is None:
-        raise Misuse(f"{path} was given an input; name the config of its agent with -c")
+    project = project or named_project(path, named)
     run = ask(
         project,
         text,

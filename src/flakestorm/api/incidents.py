@@ -18,7 +18,7 @@ from flakestorm.api.carrying import Work, carry_out
 from flakestorm.api.exporting import TOP_LEVEL
 from flakestorm.api.options import Options
 from flakestorm.config import read
-from flakestorm.config.model import Config, ContextAttack, Contract, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.model import Config, Contract, Invariant, Scenario
 from flakestorm.contracts.base import RunView
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.core.conversation import prompt_of
@@ -31,7 +31,7 @@ from flakestorm.engine.plan import Plan, Trial, pair_plan
 from flakestorm.engine.runner import Runner
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
-from flakestorm.faults.schedule import parse_injection
+from flakestorm.faults.planned import parse_injection, scenario_with
 from flakestorm.sessions.files import Incident, in_config, read_sessions
 from flakestorm.sessions.judging import reviewed, viewed
 from flakestorm.sessions.serving import Serving
@@ -140,12 +140,7 @@ def _scenario(incident: Incident) -> Scenario:
         faults = [parse_injection(text).spec for text in session.faults]
     except Misuse as error:
         raise ConfigError(f"session {session.id}: {error}", file=incident.file, key="faults") from error
-    return Scenario(
-        name=session.id,
-        tool_faults=[f for f in faults if isinstance(f, ToolFault)],
-        llm_faults=[f for f in faults if isinstance(f, LlmFault)],
-        context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
-    )
+    return scenario_with(session.id, faults)
 
 
 def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[str]]:

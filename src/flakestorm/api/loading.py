@@ -6,7 +6,6 @@ import asyncio
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace as changed
 
 from flakestorm.api.carrying import carry_out, report_in
 from flakestorm.api.options import Options
-from flakestorm.config.model import Invariant, Load
+from flakestorm.config.model import Config, Invariant, Load
 from flakestorm.contracts.base import RunView, on_tape, trajectory
 from flakestorm.contracts.matrix import prepare
 from flakestorm.engine.events import Report
@@ -28,7 +27,7 @@ from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 
 if TYPE_CHECKING:
-    from flakestorm.api.project import Project
+    from flakestorm.api.project import Levels, Project
 
 __all__ = ["check_load", "under_load"]
 
@@ -47,8 +46,8 @@ def under_load(
     project: Project,
     options: Options,
     *,
-    users: Sequence[float] | None = None,
-    rates: Sequence[float] | None = None,
+    users: Levels = None,
+    rates: Levels = None,
     runs: int | None = None,
 ) -> Report:
     """Judge the contract's invariants, else those at top level, with each number of users, or each rate of new ones.
@@ -70,25 +69,9 @@ def under_load(
     ):
         if given:
             raise Misuse(f"load knows no {what}")
-    if users and rates:
-        raise Misuse("load: give users, who wait for their answers, or rates, at which new ones come, and not both")
-    try:
-        said = {"users": users or config.load.users, "rates": rates or ([] if users else config.load.rates)}
-        chosen = Load.of({**{name: list(levels) for name, levels in said.items()}, "runs": runs or config.load.runs})
-    except ValueError as error:
-        raise Misuse(f"load: {error}") from error
-    rules = (config.contract.invariants if config.contract else None) or config.invariants
-    prepare(rules)
+    chosen = _chosen(config.load, users=users, rates=rates, runs=runs)
     shared = config.agent.type == "http"
-    least = config.load.min_pass_rate
-    rules = [changed(rule, min_pass_rate=least) if rule.min_pass_rate is None else rule for rule in rules]
-    judged, left = _judgeable(rules, shared=shared)
-    if not judged:
-        raise ConfigError(
-            "load needs an invariant to judge by that looks at the answer, for example:\n"
-            "  invariants:\n    - type: completes\n    - type: latency\n      max_ms: 2000",
-            key="invariants",
-        )
+    judged, left = _rules(config, shared=shared)
     resets = config.agent.reset_endpoint is not None or config.agent.reset_function is not None
     notes = [*([UNTOLD.format(", ".join(left))] if left else []), *([UNRESET] if resets else [])]
     notes += [UNPACED] if config.advanced.rate_limit.given() else []
@@ -232,7 +215,41 @@ class _Crowd:
         return judged
 
 
-def _judgeable(rules: Sequence[Invariant], *, shared: bool) -> tuple[list[Invariant], list[str]]:
-    """What can be judged under load, and the ids of the rest. Calls of a shared instance belong to no run."""
+def _chosen(load: Load, *, users: Levels, rates: Levels, runs: int | None) -> Load:
+    """The config's `load` block with what is asked for in place of what it says.
+
+    Raises:
+        Misuse: users and rates are both given, or the levels do not rise.
+    """
+    if users and rates:
+        raise Misuse("load: give users, who wait for their answers, or rates, at which new ones come, and not both")
+    said = {"users": users or load.users, "rates": rates or ([] if users else load.rates)}
+    try:
+        return Load.of({**{name: list(levels) for name, levels in said.items()}, "runs": runs or load.runs})
+    except ValueError as error:
+        raise Misuse(f"load: {error}") from error
+
+
+def _rules(config: Config, *, shared: bool) -> tuple[list[Invariant], list[str]]:
+    """What judges under load, and the ids of the invariants that cannot. Calls of a shared instance belong to no run.
+
+    Raises:
+        ConfigError: nothing can.
+        Misuse: one of them cannot be judged at all.
+    """
+    rules = (config.contract.invariants if config.contract else None) or config.invariants
+    prepare(rules)
     untold = [rule for rule in rules if shared and (rule.type in on_tape or rule.type in trajectory)]
-    return [rule for rule in rules if rule not in untold], [str(rule.id) for rule in untold]
+    least = config.load.min_pass_rate
+    judged = [
+        changed(rule, min_pass_rate=least) if rule.min_pass_rate is None else rule
+        for rule in rules
+        if rule not in untold
+    ]
+    if not judged:
+        raise ConfigError(
+            "load needs an invariant to judge by that looks at the answer, for example:\n"
+            "  invariants:\n    - type: completes\n    - type: latency\n      max_ms: 2000",
+            key="invariants",
+        )
+    return judged, [str(rule.id) for rule in untold]

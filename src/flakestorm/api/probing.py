@@ -10,24 +10,21 @@ from pathlib import Path
 
 from flakestorm.api.carrying import Work, in_words
 from flakestorm.api.reusing import Reusing
-from flakestorm.config.model import ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import wants_model
 from flakestorm.core.conversation import turns_of
 from flakestorm.core.verdict import Verdict
 from flakestorm.engine.atoms import Ask, Atom, Atoms, Failure, Outcome, planned_of
 from flakestorm.engine.events import CellResult, FaultAt, Listener, Note, Report, RunFinished, RunResult
 from flakestorm.engine.judged import Judged, baselines_of, judged
-from flakestorm.engine.plan import BASELINE, Trial
+from flakestorm.engine.plan import BASELINE, Trial, injected
 from flakestorm.engine.ports import World
 from flakestorm.engine.resume import view_of
 from flakestorm.engine.runner import Runner
 from flakestorm.errors import Misuse
 from flakestorm.faults.schedule import Schedule
 
-__all__ = ["INJECTED", "Prober", "asides", "at", "command_line", "kind_of", "runs_of", "same_search"]
-
-INJECTED = "injected"
-"""What `flakestorm run --inject` calls its scenario. Draws are keyed by it, so a printed line tells the same lies."""
+__all__ = ["Prober", "asides", "at", "command_line", "kind_of", "runs_of", "same_search"]
 
 _SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 _ASIDE = re.compile(r"\([^()]*\)")
@@ -153,13 +150,7 @@ class Prober:
 
 def scenario_of(atoms: Atoms) -> Scenario:
     """The scenario that `flakestorm run --inject` makes of these faults."""
-    specs = [planned_of(atom).spec for atom in sorted(atoms)]
-    return Scenario(
-        name=INJECTED if specs else BASELINE.name,
-        tool_faults=[spec for spec in specs if isinstance(spec, ToolFault)],
-        llm_faults=[spec for spec in specs if isinstance(spec, LlmFault)],
-        context_attacks=[spec for spec in specs if isinstance(spec, ContextAttack)],
-    )
+    return injected([planned_of(atom).spec for atom in sorted(atoms)])
 
 
 def _name(atoms: Atoms) -> str:

@@ -19,13 +19,13 @@ from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config import load as load_config
 from flakestorm.config.access import all_invariants, faults_in, invariants_in
 from flakestorm.config.load import located
-from flakestorm.config.model import Config, ContextAttack, Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.config.model import Config, Invariant, Scenario
 from flakestorm.config.problems import Path as Place
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.record import Record
 from flakestorm.engine.blamed import BUDGET
 from flakestorm.engine.events import Report
-from flakestorm.engine.plan import BASELINE, Plan, make_plan
+from flakestorm.engine.plan import BASELINE, Plan, injected, make_plan
 from flakestorm.engine.score import Gate
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned, parse_fault, parse_injection
@@ -50,7 +50,7 @@ def load(path: str | Path = "flakestorm.yaml") -> Project:
     return Project(load_config(Path(path)), Path(path))
 
 
-def _injected(text: str) -> Planned:
+def _injection(text: str) -> Planned:
     """`SITE=FAULT`; or a fault that lasts, written without an occurrence, as a search tells it."""
     target = text.partition("=")[0]
     return parse_fault(text) if "/" in target and "#" not in target else parse_injection(text)
@@ -136,16 +136,8 @@ class Project(Record, frozen=True):
         recorded = None if tape is None else _open(tape)
         if prompt is None:
             prompt = (None if recorded is None else recorded.input) or 0
-        golden = self.config.golden_prompts
-        if isinstance(prompt, int) and not 0 <= prompt < len(golden):
-            raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
-        faults = [_injected(text).spec for text in injections]
-        scenario = Scenario(
-            name="injected" if faults else BASELINE.name,
-            tool_faults=[f for f in faults if isinstance(f, ToolFault)],
-            llm_faults=[f for f in faults if isinstance(f, LlmFault)],
-            context_attacks=[f for f in faults if isinstance(f, ContextAttack)],
-        )
+        golden = _golden(self.config, [prompt] if isinstance(prompt, int) else ())
+        scenario = injected([_injection(text).spec for text in injections])
         everything = all_invariants(self.config)
         probing = [i.probing([]) for i in everything if prompt in i.probes]
         plan = make_plan(
@@ -245,12 +237,10 @@ class Project(Record, frozen=True):
         from flakestorm.api.exploring import BUDGET, explore
         from flakestorm.engine.repertoire import repertoire_for, repertoire_of
 
-        invariants, golden = all_invariants(self.config), self.config.golden_prompts
+        invariants = all_invariants(self.config)
         if not invariants:
             require_invariants(self.config)
-        for prompt in prompts or ():
-            if not 0 <= prompt < len(golden):
-                raise Misuse(f"there is no golden prompt {prompt}: they are numbered 0 to {len(golden) - 1}")
+        _golden(self.config, prompts or ())
         repertoire = repertoire_of(modes) if modes else repertoire_for(invariants)
         return explore(
             self,
@@ -397,3 +387,12 @@ def _open(tape: str | Path) -> Tape:
     from flakestorm.tape.reader import Tape  # few runs have one
 
     return Tape.open(tape)
+
+
+def _golden(config: Config, chosen: Sequence[int]) -> Sequence[str]:
+    """The golden prompts, once it is sure that these are among them."""
+    golden = config.golden_prompts
+    for index in chosen:
+        if not 0 <= index < len(golden):
+            raise Misuse(f"there is no golden prompt {index}: they are numbered 0 to {len(golden) - 1}")
+    return golden

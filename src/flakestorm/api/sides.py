@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +59,6 @@ class Live:
         self.concurrency = options.concurrency or self.config.advanced.concurrency
         self._open = AsyncExitStack()
         self._runner: Runner | None = None
-        self._baselines: Mapping[int, str] = {}
 
     async def run(self, trials: Sequence[Trial]) -> None:
         """Make these trials; what has ended is in `done` at once."""

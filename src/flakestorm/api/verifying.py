@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flakestorm.api.options import Options
-from flakestorm.api.project import Project, load
+from flakestorm.api.project import Project
 from flakestorm.api.recording import line_of
 from flakestorm.api.redaction import known_to
 from flakestorm.api.replaying import Loaded, drawing_for, load_tape
@@ -126,16 +126,13 @@ def _command(
 
 
 def _agent(loaded: Loaded, player: Player, project: Project | None, named: Named) -> tuple[list[str], str]:
-    from flakestorm.api.asking import ask
+    from flakestorm.api.asking import ask, named_project
     from flakestorm.tape.reader import Tape
 
     text = loaded.input
     if text is None:
         raise Misuse(f"{loaded.tape.path} names no command to run again; give one: verify-tape TAPE -- COMMAND")
-    if project is None and named.config:
-        project = load(named.config)
-    if project is None:
-        raise Misuse(f"{loaded.tape.path} was given an input; name the config of its agent with -c")
+    project = project or named_project(loaded.tape.path, named)
     with tempfile.TemporaryDirectory(prefix="flakestorm-") as folder:
         rebuilt = Path(folder, "rebuilt.tape")
         run = ask(

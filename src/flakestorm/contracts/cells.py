@@ -79,6 +79,7 @@ class CellRate(Record, frozen=True):
 
     @property
     def conclusive(self) -> int:
+        """How many trials passed or failed."""
         return self.passed + self.failed
 
     @property

@@ -97,6 +97,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
+        """Whether something was judged and nothing failed."""
         return self.judged and not self.failures
 
     def shows(self, failure: Failure | None) -> bool:

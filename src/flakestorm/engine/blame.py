@@ -87,10 +87,12 @@ class Point:
 
     @property
     def interval(self) -> tuple[float, float]:
+        """The 95% interval of the rate of failure; 0 to 1 where nothing was judged."""
         return wilson(self.failed, self.judged) or (0.0, 1.0)
 
     @property
     def value(self) -> float:
+        """The rate of failure, 0..1; one half where nothing was judged."""
         return self.failed / self.judged if self.judged else 0.5
 
 

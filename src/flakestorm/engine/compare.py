@@ -140,6 +140,7 @@ class Tally:
 
     @property
     def judged(self) -> int:
+        """How many pairs say something, ties included."""
         return self.lost + self.won + self.tied
 
 

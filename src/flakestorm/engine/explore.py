@@ -31,8 +31,6 @@ BATCH = 4
 many runs may be under way at once."""
 CHANCE = 0.5
 """No more are planned than are as likely as this to pass all together: what a run that fails shows changes the plan."""
-CALM = 2
-"""How many runs without faults come first."""
 MANY = 4
 """A failure that takes more faults of one kind than this is told as one fault that lasts."""
 

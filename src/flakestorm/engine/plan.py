@@ -17,17 +17,27 @@ from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.core.record import Record
 from flakestorm.errors import Misuse
+from flakestorm.faults.planned import scenario_with
 
-if TYPE_CHECKING:  # most commands mutate nothing
+if TYPE_CHECKING:  # most commands mutate nothing, and few are given faults
+    from flakestorm.faults.line import Spec
     from flakestorm.mutations.base import Mutation
 
-__all__ = ["BASELINE", "RUNS_LIMIT", "Plan", "Trial", "bounded", "make_plan", "pair_plan", "run_id"]
+__all__ = ["BASELINE", "RUNS_LIMIT", "Plan", "Trial", "bounded", "injected", "make_plan", "pair_plan", "run_id"]
 
 RUNS_LIMIT = 1_000_000
 """More runs than this are a slip of the keyboard: a plan is held in memory."""
 
 BASELINE = Scenario(name="no chaos")
 """The agent's world as it is."""
+
+
+def injected(faults: Sequence[Spec]) -> Scenario:
+    """The scenario of a run with exactly these faults, which is the baseline where there are none.
+
+    It has the same name wherever it is made: draws are keyed by it, so a printed `run --inject` shows the same again.
+    """
+    return scenario_with("injected", faults) if faults else BASELINE
 
 
 class Trial(Record, frozen=True):

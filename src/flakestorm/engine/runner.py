@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from msgspec import field
@@ -24,7 +25,7 @@ from flakestorm.core.clock import Clock
 from flakestorm.core.conversation import Conversation
 from flakestorm.core.ledger import Firing, Ledger
 from flakestorm.core.pipeline import Flow, Interceptor, chain
-from flakestorm.core.record import Slate
+from flakestorm.core.record import Record, Slate
 from flakestorm.core.site import Sites
 from flakestorm.engine import taped
 from flakestorm.engine.advice import Advice
@@ -45,6 +46,21 @@ __all__ = ["Runner", "no_room"]
 
 async def no_room() -> None:
     """Where nobody waits for a place."""
+
+
+class _Ended(Record, frozen=True):
+    """A run whose agent has been asked: what it was given and said, and what was noted meanwhile."""
+
+    trial: Trial
+    path: Path
+    given: str
+    schedule: Schedule
+    ledger: Ledger
+    sites: Sites
+    recorder: Recorder
+    met: Met
+    asked: Asked
+    remarks: Sequence[str]
 
 
 class Runner(Slate, eq=False):
@@ -194,58 +210,67 @@ class Runner(Slate, eq=False):
                 nothing = replace(asked.answer, output="", error=AgentError("unreachable", doubt))
                 asked = replace(asked, answer=nothing)
         finally:
-            answer = asked.answer
-            error = None if answer.error is None else str(answer.error)
-            recorder.close(output=answer.output, error=error, turns=asked.turns)
+            recorder.close(output=asked.answer.output, error=_said(asked.answer), turns=asked.turns)
         self.crossed = self.crossed or line.calls > 0
-        view = RunView(
-            input=given,
+        ended = _Ended(trial, path, given, schedule, ledger, sites, recorder, met, asked, line.remarks)
+        view, result = self._view(ended), self._result(ended)
+        view = await self.advice.on(trial, self.hooks.viewed(trial, view))
+        found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
+        return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
+
+    def _view(self, ended: _Ended) -> RunView:
+        """The run as invariants see it."""
+        trial, answer, recorder = ended.trial, ended.asked.answer, ended.recorder
+        refusals = ended.met.refusals
+        return RunView(
+            input=ended.given,
             output=answer.output,
             error=answer.error,
             latency_ms=answer.latency_ms,
             scenario=trial.scenario.name,
             chaos=trial.scenario.chaos,
-            ledger=ledger,
+            ledger=ended.ledger,
             exchanges=recorder.exchanges,
             visible=(*self.visible, *self.boundary.tools),
             baseline=self.baselines.get(trial.prompt),
-            transient=schedule.transient,
+            transient=ended.schedule.transient,
             held=self.crossed or not self.elsewhere,
             input_kind="benign" if trial.mutation is None else trial.mutation.kind,
             refused=refused(trial, answer.error),
             mutated=trial.mutation is not None,
-            turns=asked.turns,
-            limited=limited(met.refusals),
-            starved=bool(met.refusals) and starved(met.refusals, recorder.exchanges, answer.error),
+            turns=ended.asked.turns,
+            limited=limited(refusals),
+            starved=bool(refusals) and starved(refusals, recorder.exchanges, answer.error),
         )
+
+    def _result(self, ended: _Ended) -> RunResult:
+        """The run as reports tell it."""
+        trial, asked, ledger, recorder = ended.trial, ended.asked, ended.ledger, ended.recorder
         tokens, cost = taped.bill(recorder)
-        result = RunResult(
+        return RunResult(
             id=trial.run,
             scenario=trial.scenario.name,
             prompt=trial.prompt,
             trial=trial.number,
-            input=str(given),
-            output=answer.output,
-            error=error,
+            input=str(ended.given),
+            output=asked.answer.output,
+            error=_said(asked.answer),
             latency_ms=round(asked.total_ms, 1),
             planned=ledger.planned,
             fired=_in_order(ledger.fired),
             masked=_in_order(ledger.masked),
-            calls={kind: sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
-            tape=str(path),
-            reproduce=self.reproduce(trial, schedule, ledger),
-            seen=taped.seen(sites, recorder) if recorder.exchanges else (),
+            calls={kind: ended.sites.count(kind) for kind in ("llm", "tool", "mcp", "http")},
+            tape=str(ended.path),
+            reproduce=self.reproduce(trial, ended.schedule, ledger),
+            seen=taped.seen(ended.sites, recorder) if recorder.exchanges else (),
             canaries=tuple(ledger.canaries),
-            remarks=(*line.remarks, *(taped.unseen(recorder) if recorder.exchanges else ())),
+            remarks=(*ended.remarks, *(taped.unseen(recorder) if recorder.exchanges else ())),
             tokens=tokens,
             cost=cost,
             mutation=_info(trial, "sent"),
             turns=asked.turns,
-            refusals=tuple(met.refusals),
+            refusals=tuple(ended.met.refusals),
         )
-        view = await self.advice.on(trial, self.hooks.viewed(trial, view))
-        found = kept(self.hooks.reviewed(judged(trial, result, view, self.world)), redactor)
-        return replace(found, sites=taped.sites_in(recorder)) if self.hooks.sites else found
 
     def _applicable(self, trial: Trial) -> bool:
         """Whether there is a run to be made: not of a change of the request, where the agent is asked by none."""
@@ -287,6 +312,11 @@ class Runner(Slate, eq=False):
 def _given(text: str, change: Callable[[str], str]) -> str:
     """What the agent is asked, where that is changed on its way: of a conversation, its first turn."""
     return text.changed(0, change) if isinstance(text, Conversation) else change(text)
+
+
+def _said(answer: Answer) -> str | None:
+    """The agent's error in words."""
+    return None if answer.error is None else str(answer.error)
 
 
 def _info(trial: Trial, status: Literal["sent", "not applicable"]) -> MutationInfo | None:

@@ -18,12 +18,14 @@ def seen(sites: Sites, recorder: Recorder) -> tuple[str, ...]:
 
 
 def sites_in(recorder: Recorder) -> tuple[Site, ...]:
+    """Where faults could have acted, in order of arrival."""
     from flakestorm.tape.tools import sites_of
 
     return sites_of(recorder.exchanges)
 
 
 def unseen(recorder: Recorder) -> tuple[str, ...]:
+    """What the recording could not see, each in a sentence for the reader of the report."""
     from flakestorm.tape.unseen import unseen
 
     return unseen(recorder.exchanges)

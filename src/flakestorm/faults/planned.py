@@ -15,11 +15,12 @@ ARG is the mode's main setting (`modes.py`). TARGET is a site, or a kind with th
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
+from flakestorm.config.model import ContextAttack, LlmFault, Scenario, ToolFault
 from flakestorm.config.vocabulary import CONTEXT_ATTACKS
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Family
@@ -49,7 +50,7 @@ from flakestorm.faults.places import Place, place_of
 if TYPE_CHECKING:
     from flakestorm.wire.results import Told
 
-__all__ = ["TRIGGERS", "Planned", "parse_fault", "parse_injection"]
+__all__ = ["TRIGGERS", "Planned", "parse_fault", "parse_injection", "scenario_with"]
 
 _ARGUMENTS: dict[str, dict[str, str]] = {
     "tool": {**arguments(RESULT), **arguments(TOOL)},
@@ -309,6 +310,16 @@ def parse_injection(text: str, *, index: int = 0) -> Planned:
     except ValueError as error:
         raise Misuse(f"in {text!r}: {error}") from error
     return parse_fault(text, index=index)
+
+
+def scenario_with(name: str, faults: Sequence[Spec]) -> Scenario:
+    """The scenario of this name that plans these faults, those of one family in the order given."""
+    return Scenario(
+        name=name,
+        tool_faults=[spec for spec in faults if isinstance(spec, ToolFault)],
+        llm_faults=[spec for spec in faults if isinstance(spec, LlmFault)],
+        context_attacks=[spec for spec in faults if isinstance(spec, ContextAttack)],
+    )
 
 
 def parse_fault(text: str, *, index: int = 0) -> Planned:

@@ -12,7 +12,8 @@ import pytest
 from flakestorm.config.model import Chaos, Config, ContextAttack, LlmFault, Scenario, ToolFault
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
-from flakestorm.faults.planned import parse_fault, parse_injection
+from flakestorm.faults.line import Spec
+from flakestorm.faults.planned import parse_fault, parse_injection, scenario_with
 
 __all__ = ["CONFIG", "Mark", "config_file"]
 
@@ -118,17 +119,15 @@ class Mark:
             blocks.append(load(next((path for path in found if path.is_file()), self.profile)))
         if self.scenario is not None:
             blocks.append(_named(config, self.scenario))
-        specs = [parse_fault(text).spec for text in self.faults]
+        specs: list[Spec] = []
+        for block in blocks:
+            specs += (*block.tool_faults, *block.llm_faults, *block.context_attacks)
+        specs += [parse_fault(text).spec for text in self.faults]
         specs += [parse_injection(text).spec for text in self.inject]
-        tools = [*(s for s in specs if isinstance(s, ToolFault)), *_read(self.tool_faults, ToolFault)]
-        llms = [*(s for s in specs if isinstance(s, LlmFault)), *_read(self.llm_faults, LlmFault)]
-        attacks = [*(s for s in specs if isinstance(s, ContextAttack)), *_read(self.context_attacks, ContextAttack)]
-        return Scenario(
-            name=name,
-            tool_faults=[*(f for block in blocks for f in block.tool_faults), *tools],
-            llm_faults=[*(f for block in blocks for f in block.llm_faults), *llms],
-            context_attacks=[*(a for block in blocks for a in block.context_attacks), *attacks],
-        )
+        for given, kind in ((self.tool_faults, ToolFault), (self.llm_faults, LlmFault)):
+            specs += _read(given, kind)
+        specs += _read(self.context_attacks, ContextAttack)
+        return scenario_with(name, specs)
 
 
 def _read(given: Collection[Mapping[str, Any]], kind: Any) -> list[Any]:

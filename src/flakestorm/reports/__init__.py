@@ -1,1 +1,1 @@
-"""What people and programs read after a run. Reports consume the engine's `Report` and never look behind it."""
+"""What people and programs read after a run: made of the engine's `Report` and, of calls, the tapes that it names."""

@@ -45,6 +45,7 @@ class Change:
 
     @property
     def rise(self) -> float:
+        """By how much the rate is higher after the change; below 0 where it is lower."""
         return self.after - self.before
 
     @property

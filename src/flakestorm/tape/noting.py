@@ -53,6 +53,7 @@ class Heads:
 
 
 def heads(into: Recorded, reply: Reply, redactor: Redactor) -> None:
+    """How a reply begins, secrets out: status, headers, and whether its body comes as a stream."""
     into.status, into.reason, into.stream = reply.status, reply.reason, reply.streamed
     into.headers = redactor.headers(reply.headers)
 
@@ -95,6 +96,8 @@ def _has_all(reply: Recorded) -> bool:
 
 
 def differ(world: Recorded, reply: Recorded) -> bool:
+    """Whether the agent saw something else than the world said; how a body was cut into chunks makes no difference."""
+
     def head(of: Recorded) -> tuple[object, ...]:
         return of.status, of.reason, of.headers, of.end, of.error
 
@@ -102,6 +105,12 @@ def differ(world: Recorded, reply: Recorded) -> bool:
 
 
 def keep_upload(exchange: Exchange, upload: object) -> None:
+    """Keep what was seen of a request body that was streamed, else note that it is not on the tape.
+
+    Args:
+        exchange: of that request.
+        upload: the body; one that the seam watched has its bytes in `seen`.
+    """
     seen = getattr(upload, "seen", None)
     if isinstance(seen, (bytes, bytearray)):
         exchange.body = bytes(seen)

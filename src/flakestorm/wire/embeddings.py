@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, Usage
 from flakestorm.wire.provider_errors import google_error, ollama_error, openai_error
-from flakestorm.wire.shape import Doc, dump, number, obj, outline, parse, string
+from flakestorm.wire.shape import Doc, error_of, number, obj, outline, parse, string
 from flakestorm.wire.unread import Unread
 
 __all__ = ["Embeddings"]
@@ -78,9 +78,4 @@ def _path(call: Call) -> str:
 
 
 def _error(doc: Doc) -> str | None:
-    error = doc.get("error")
-    if isinstance(error, dict):
-        return string(error.get("message")) or dump(error).decode()
-    if error:
-        return string(error) or dump(error).decode()
-    return string(doc.get("message")) or None
+    return error_of(doc) or string(doc.get("message")) or None

@@ -17,7 +17,9 @@ import orjson
 __all__ = [
     "Doc",
     "Sketch",
+    "bare_error",
     "dump",
+    "error_of",
     "items",
     "number",
     "obj",
@@ -133,6 +135,25 @@ def objects(value: object) -> list[Doc]:
 def string(value: object) -> str:
     """The value if it is a string."""
     return value if isinstance(value, str) else ""
+
+
+def error_of(doc: Doc, *kinds: str) -> str | None:
+    """What a document says of its `error`: the message, else the kind it names, else all of it; None without one.
+
+    Args:
+        doc: any reply.
+        kinds: the names under which this provider states the kind of an error.
+    """
+    error = doc.get("error")
+    if isinstance(error, dict):
+        stated = (string(error.get(name)) for name in ("message", *kinds))
+        return next(filter(None, stated), "") or dump(error).decode()
+    return (string(error) or dump(error).decode()) if error else None
+
+
+def bare_error(doc: Doc) -> str | None:
+    """The message of an error that is not wrapped in `error`: gateways in front of a model leave that out."""
+    return string(doc.get("message")) or string(doc.get("detail")) or None
 
 
 def offered(tools: Iterable[tuple[Doc, object]]) -> tuple[tuple[str, ...], dict[str, Doc]]:

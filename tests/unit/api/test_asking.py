@@ -1,9 +1,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from flakestorm.api import Options, load
-from flakestorm.api.asking import ask
+from flakestorm.api.asking import ask, named_project
 from flakestorm.core.call import Call, Reply
+from flakestorm.errors import Misuse
+from flakestorm.tape.origin import Named
 from flakestorm.tape.reader import Tape
 
 AGENT = """
@@ -30,3 +34,8 @@ def test_one_input_is_asked_and_recorded(tmp_path: Path) -> None:
     assert (run.output, run.error, tape.input, tape.header["more"]) == ("hello stood in", None, "hello", 1)
     (exchange,) = tape
     assert (exchange.sent, exchange.world) == (0, None)
+
+
+def test_a_tape_that_names_no_config_says_what_to_give() -> None:
+    with pytest.raises(Misuse, match=r"a\.tape was given an input; name the config of its agent with -c"):
+        named_project(Path("a.tape"), Named())

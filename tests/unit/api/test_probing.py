@@ -3,7 +3,7 @@ from pathlib import Path
 
 from engine_support import run_of
 from flakestorm.api import Project
-from flakestorm.api.probing import INJECTED, command_line, kind_of, outcome_of, scenario_of
+from flakestorm.api.probing import command_line, kind_of, outcome_of, scenario_of
 from flakestorm.config import loads
 from flakestorm.core.site import Site
 from flakestorm.engine.atoms import Ask, Atom
@@ -22,7 +22,7 @@ def test_a_reasons_kind_leaves_out_what_differs_from_run_to_run() -> None:
 
 def test_the_scenario_is_that_of_run_inject() -> None:
     scenario = scenario_of(frozenset({*atoms("a#1=error"), Atom(Site("llm", "m", 1), "rate_limit")}))
-    assert (scenario.name, len(scenario.tool_faults), len(scenario.llm_faults)) == (INJECTED, 1, 1)
+    assert (scenario.name, len(scenario.tool_faults), len(scenario.llm_faults)) == ("injected", 1, 1)
     assert not scenario_of(frozenset()).chaos
 
 

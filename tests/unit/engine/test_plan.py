@@ -1,8 +1,8 @@
 import pytest
 from msgspec.structs import replace
 
-from flakestorm.config.model import Invariant, Scenario, ToolFault
-from flakestorm.engine.plan import BASELINE, bounded, make_plan, pair_plan
+from flakestorm.config.model import Invariant, LlmFault, Scenario, ToolFault
+from flakestorm.engine.plan import BASELINE, bounded, injected, make_plan, pair_plan
 from flakestorm.errors import Misuse
 
 CALM, DOWN = Scenario(name="calm"), Scenario(name="down", tool_faults=[ToolFault(tool="search", mode="error")])
@@ -91,3 +91,10 @@ def test_more_runs_than_can_be_planned_are_refused_before_they_are_laid_out() ->
     with pytest.raises(Misuse, match="2 x 500,001 trials"):
         pair_plan("replay run", [(Scenario(name=name), "x", []) for name in "ab"], trials=500_001)
     bounded(1000, 1000)
+
+
+def test_injected_faults_are_a_scenario_and_none_of_them_is_the_baseline() -> None:
+    faults = [LlmFault(mode="empty"), ToolFault(tool="search", mode="error"), ToolFault(tool="book", mode="slow")]
+    scenario = injected(faults)
+    assert (scenario.name, scenario.tool_faults, scenario.llm_faults) == ("injected", faults[1:], faults[:1])
+    assert injected([]) is BASELINE

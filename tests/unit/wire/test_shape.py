@@ -4,7 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.wire.shape import dump, items, number, obj, objects, offered, outline, parse, parse_prefix, string
+from flakestorm.wire.shape import (
+    bare_error,
+    dump,
+    error_of,
+    items,
+    number,
+    obj,
+    objects,
+    offered,
+    outline,
+    parse,
+    parse_prefix,
+    string,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -91,3 +104,25 @@ def test_tools_are_offered_by_name_with_what_they_take() -> None:
     schema = {"type": "object"}
     tools = [({"name": "a"}, schema), ({"name": "b"}, None), ({}, schema), ({"name": 3}, schema), ({"name": "c"}, [])]
     assert offered(tools) == (("a", "b", "c"), {"a": schema})
+
+
+@pytest.mark.parametrize(
+    ("doc", "said"),
+    [
+        ({}, None),
+        ({"error": None}, None),
+        ({"error": "down"}, "down"),
+        ({"error": {"message": "slow down", "type": "rate_limit"}}, "slow down"),
+        ({"error": {"message": "", "type": "rate_limit"}}, "rate_limit"),
+        ({"error": {"code": 7}}, '{"code":7}'),
+        ({"error": [1]}, "[1]"),
+    ],
+)
+def test_an_error_is_told_by_its_message_else_its_kind_else_whole(doc: dict[str, object], said: str | None) -> None:
+    assert error_of(doc, "type") == said
+
+
+def test_an_error_without_its_wrapping_is_told_too() -> None:
+    assert [bare_error(doc) for doc in ({"message": "down"}, {"detail": "gone"}, {"message": 1}, {})] == [
+        "down", "gone", None, None,
+    ]  # fmt: skip

@@ -20,7 +20,7 @@ from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["Anthropic"]
@@ -153,13 +153,8 @@ def _tool_result(block: Doc, names: dict[str, str]) -> ToolResult:
 
 
 def _error(doc: Doc) -> str | None:
-    """The message of an error document or event; gateways in front of a model leave the wrapping `error` out."""
-    error = doc.get("error")
-    if isinstance(error, dict):
-        return string(error.get("message")) or string(error.get("type")) or dump(error).decode()
-    if error:
-        return string(error) or dump(error).decode()
-    return string(doc.get("message")) or string(doc.get("detail")) or None
+    """The message of an error document or event."""
+    return error_of(doc, "type") or bare_error(doc)
 
 
 def _usage(*stated: object) -> Usage | None:

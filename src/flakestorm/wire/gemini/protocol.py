@@ -25,7 +25,7 @@ from flakestorm.wire.failures import error_reply, request_token
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
 from flakestorm.wire.gemini.parts import CallPieces, GeminiAnswers, content_text
 from flakestorm.wire.provider_errors import google_error, google_error_object
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, error_of, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.snapshots import SnapshotRewriter, rewrite_whole
 from flakestorm.wire.sse import encode
 
@@ -168,7 +168,7 @@ def _said(docs: Sequence[Doc], *, ended: bool) -> Said:
         usage = Usage(
             *(old if new is None else new for new, old in zip(fresh, (usage.input, usage.output), strict=True))
         )
-        error = error or _error(doc)
+        error = error or error_of(doc, "status")
         ended = ended or bool(obj(doc.get("promptFeedback")).get("blockReason"))
         for candidate in objects(doc.get("candidates")):
             if number(candidate.get("index")) in (0, None):
@@ -178,10 +178,3 @@ def _said(docs: Sequence[Doc], *, ended: bool) -> Said:
                 finish = string(candidate.get("finishReason")) or finish
     stated = usage if usage != Usage() else None
     return Said("".join(text), calls.calls(), finish, stated, model, error, ended or finish is not None)
-
-
-def _error(doc: Doc) -> str | None:
-    error = doc.get("error")
-    if isinstance(error, dict):
-        return string(error.get("message")) or string(error.get("status")) or dump(error).decode()
-    return (string(error) or dump(error).decode()) if error else None

@@ -17,7 +17,7 @@ from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat.calls import CHAT_CALLS
 from flakestorm.wire.openai_chat.edit import ChatRewriter, rewrite_body
 from flakestorm.wire.openai_chat.parts import Fragments, content_text, function_of, usages_of
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import DONE, encode, events, looks_like_sse
 
 __all__ = ["OpenAIChat"]
@@ -96,13 +96,8 @@ def _usage(doc: Doc) -> Usage | None:
 
 
 def _error(doc: Doc) -> str | None:
-    """The message of an error document; gateways in front of a model leave the wrapping `error` out."""
-    error = doc.get("error")
-    if isinstance(error, dict):
-        return string(error.get("message")) or string(error.get("type")) or dump(error).decode()
-    if error:
-        return string(error) or dump(error).decode()
-    return None if "choices" in doc else string(doc.get("message")) or string(doc.get("detail")) or None
+    """The message of an error document."""
+    return error_of(doc, "type") or (None if "choices" in doc else bare_error(doc))
 
 
 def _said_whole(body: bytes) -> Said:

@@ -20,7 +20,7 @@ from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_responses.calls import RESPONSES_CALLS
 from flakestorm.wire.openai_responses.edit import ARGUMENTS, ENDS, is_text, rewrite_body
 from flakestorm.wire.openai_responses.stream import ResponsesRewriter
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
@@ -112,14 +112,8 @@ def _tool_call(item: Doc, streamed: str) -> ToolCall:
 
 
 def _error(doc: Doc) -> str | None:
-    """The message of an error document or event; gateways in front of a model leave the wrapping `error` out."""
-    error = doc.get("error")
-    if isinstance(error, dict):
-        return string(error.get("message")) or string(error.get("code")) or dump(error).decode()
-    if error:
-        return string(error) or dump(error).decode()
-    stated = string(doc.get("message")) or string(doc.get("detail"))
-    return stated or None if "output" not in doc else None
+    """The message of an error document or event."""
+    return error_of(doc, "code") or (None if "output" in doc else bare_error(doc))
 
 
 def _usage(doc: Doc) -> Usage | None:

@@ -5,20 +5,10 @@ from __future__ import annotations
 import pytest
 
 from flakestorm.boundary.seams.told import AsyncTold, Told, told
-from flakestorm.core.call import PULL, Call, Chunks, Reply, Tap
+from flakestorm.core.call import PULL, Call, Chunks, Reply
 from flakestorm.core.pipeline import Answered, Flow, Passing
 from flakestorm.core.stream import Pieces
-
-
-class Noted(Tap):
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    def chunk(self, data: bytes) -> None:
-        self.seen.append(data)
-
-    def end(self, error: BaseException | None) -> None:
-        self.seen.append(None if error is None else type(error).__name__)
+from taps_support import Noted
 
 
 def test_only_bodies_that_are_here_and_watched_are_told() -> None:

@@ -9,18 +9,7 @@ from typing import Any
 import pytest
 
 from flakestorm.boundary.seams.watched import AsyncWatched, Watched
-from flakestorm.core.call import Tap
-
-
-class Noted(Tap):
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    def chunk(self, data: bytes) -> None:
-        self.seen.append(data)
-
-    def end(self, error: BaseException | None) -> None:
-        self.seen.append(None if error is None else type(error).__name__)
+from taps_support import Noted
 
 
 class Stream:
