@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flakestorm.agents.capture import Capture
 from flakestorm.agents.commandline import command_line, takes_prompt
+from flakestorm.agents.environ import folder_of
 from flakestorm.agents.instances import environment, fill_port
 from flakestorm.agents.process import Program
 from flakestorm.agents.reading import ResponsePath, read_body
@@ -34,13 +35,13 @@ class CommandAgent:
         boundary: gives each run a channel.
 
     Raises:
-        ConfigError: `start` cannot be split into arguments.
+        ConfigError: `start` cannot be split into arguments, or `cwd` is no folder.
     """
 
     def __init__(self, config: Config, boundary: Boundary) -> None:
         self._agent, self._boundary = config.agent, boundary
         self._start = config.agent.start or ""
-        self._folder = Path(config.folder, self._agent.cwd or "").absolute()
+        self._folder = folder_of(config)
         self._path = None if self._agent.response_path is None else ResponsePath(self._agent.response_path)
         self._reset = Reset(self._agent, Path(config.folder).absolute())
         self._in_arguments = takes_prompt(self._start)
@@ -50,10 +51,9 @@ class CommandAgent:
         """Make resetting ready. The program itself is first started by the first run.
 
         Raises:
-            AgentUnreachable: the folder is missing, or `reset_function` cannot be imported.
+            ConfigError: `reset_function` names nothing.
+            AgentUnreachable: its module cannot be imported.
         """
-        if not self._folder.is_dir():
-            raise AgentUnreachable(f"the agent cannot be started: the folder {self._folder} does not exist (agent.cwd)")
         try:
             await self._reset.start()
         except BaseException:

@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec.structs import replace
 
 from flakestorm.agents.client import ExchangeFailed, Response, exchange
+from flakestorm.agents.environ import folder_of
 from flakestorm.agents.reading import ResponsePath, excerpt, read_body
 from flakestorm.agents.ready import address, listening
 from flakestorm.agents.request import Request, RequestTemplate
@@ -72,7 +73,7 @@ class HttpAgent:
         agent = config.agent
         self._agent, self._boundary, self._concurrency = agent, boundary, concurrency
         self._retries = config.advanced.retries
-        self._folder = Path(config.folder, agent.cwd or "").absolute()
+        self._folder = folder_of(config) if agent.start else Path(config.folder).absolute()
         self._template = RequestTemplate(agent)
         self._path = None if agent.response_path is None else ResponsePath(agent.response_path)
         self._reset = Reset(agent, Path(config.folder).absolute())

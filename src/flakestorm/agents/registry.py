@@ -12,7 +12,7 @@ from flakestorm.core.conversation import Conversation
 from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.engine.ports import Agent, Boundary
-from flakestorm.errors import ConfigError
+from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["Factory", "Order", "agents", "make"]
 
@@ -86,8 +86,8 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
         shared: whether all of them are of one instance, as under load; matters to agents asked over HTTP.
 
     Raises:
-        ConfigError: the `agent` block cannot be used as it is.
-        Misuse: its type is unknown, or it asks for something this version does not have.
+        ConfigError: the `agent` block cannot be used as it is, or its type is unknown.
+        Misuse: it asks for something that is not installed.
     """
     if config.agent.tools and config.agent.type in _ELSEWHERE:
         raise ConfigError(
@@ -102,7 +102,11 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
             key="agent.mcp",
         )
     _refuse_turns(config)
-    return agents.get(config.agent.type)(Order(config, boundary, concurrency, shared))
+    try:
+        factory = agents.get(config.agent.type)
+    except Misuse as error:
+        raise ConfigError(str(error), key="agent.type") from error
+    return factory(Order(config, boundary, concurrency, shared))
 
 
 def _refuse_turns(config: Config) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.reading import excerpt
 from flakestorm.config.model import Agent
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import ConfigError
 
 if TYPE_CHECKING:  # most agents have no function to be reset by
     from flakestorm.agents.loop import AgentLoop
@@ -56,8 +56,9 @@ class Reset:
         """Import the function, where there is one.
 
         Raises:
-            ConfigError: `reset_function` is not of the form `module:function`.
-            AgentUnreachable: it cannot be imported or called.
+            ConfigError: `reset_function` is not of the form `module:function`, there is none of that name, or it cannot
+                be called.
+            AgentUnreachable: its module cannot be imported.
         """
         name = self._agent.reset_function
         if name is None or self._function is not None:
@@ -70,7 +71,7 @@ class Reset:
         self._open.enter_context(importing_from(self._folder))
         found = load_object(name, folder=self._folder, key="agent.reset_function")
         if not callable(found):
-            raise AgentUnreachable(f"agent.reset_function: {name} is {type(found).__name__}, not a function")
+            raise ConfigError(f"{name} is {type(found).__name__}, not a function", key="agent.reset_function")
         self._function = found
 
     async def __call__(self, *, base: str = "", port: int | None = None) -> str | None:

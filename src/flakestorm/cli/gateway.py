@@ -51,9 +51,9 @@ def gateway(
     flakestorm gateway --port 8401 > gateway.env &
     export $(flakestorm gateway --port 8401 &)
     """
-    order = _order(options, configured, profile, injections)
     from flakestorm.api import loop_factory
 
+    order = _order(options, configured, profile, injections)
     with asyncio.Runner(loop_factory=loop_factory()) as loop:
         return loop.run(_serve(options, order, port, everything=everything))
 
@@ -75,6 +75,8 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
         ConfigError: the config is wrong, or has no chaos to play.
         Misuse: the faults are given in two ways, or cannot be played.
     """
+    from flakestorm.api import Project
+    from flakestorm.api.placed import telling
     from flakestorm.config import load, tools_of
     from flakestorm.core.choices import entropy_seed
     from flakestorm.faults import profiles
@@ -87,9 +89,16 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
         raise ConfigError(
             "there is no chaos to play: add a 'chaos' block to the config, or name a profile with --chaos-profile",
             file=options.config_path,
+            key=None if config is None else "chaos",
         )
     chaos = profiles.load(profile) if profile is not None else config.chaos if config and configured else None
-    schedule = Schedule.injecting(injections) if chaos is None else Schedule.of(chaos)
+    if chaos is None:
+        schedule = Schedule.injecting(injections)
+    elif config is None:
+        schedule = Schedule.of(chaos)
+    else:
+        with telling(Project(config, options.config_path)):
+            schedule = Schedule.of(chaos)
     seeds = (options.seed, None if config is None else config.advanced.seed, entropy_seed())
     return _Order(
         [] if config is None else tools_of(config, *([chaos] if chaos else [])),

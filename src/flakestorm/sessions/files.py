@@ -43,11 +43,13 @@ class Incident:
         session: the session.
         file: the file that holds it; None for one that stands in the config itself.
         folder: what a path in it is relative to.
+        at: what comes before its keys in that file, or in the config: `replays.sessions[0].`.
     """
 
     session: ReplaySession
     file: Path | None
     folder: Path
+    at: str = ""
 
 
 class _Several(Strict, frozen=True, kw_only=True):
@@ -64,11 +66,15 @@ def in_config(config: Config, *, contract: str) -> list[Incident]:
     """
     folder = Path(config.folder)
     found: list[Incident] = []
-    for session in config.replays.sessions:
+    for index, session in enumerate(config.replays.sessions):
+        at = f"replays.sessions[{index}]."
         if session.file:
-            found += read_sessions(folder / session.file, contract=contract)
+            path = folder / session.file
+            if not path.exists():
+                raise ConfigError(f"there is no session file, tape or folder {path}", key=f"{at}file")
+            found += read_sessions(path, contract=contract)
         else:
-            found.append(Incident(session, None, folder))
+            found.append(Incident(session, None, folder, at))
     return found
 
 
@@ -99,14 +105,15 @@ def read_sessions(path: Path, *, contract: str) -> list[Incident]:
     else:
         made = [reads(text, ReplaySession, file=str(path), folder=path.parent, literal=True)]
     found: list[Incident] = []
-    for session in made:
+    for index, session in enumerate(made):
+        at = f"sessions[{index}]." if several else ""
         if session.file:
             inner = path.parent / session.file
             if inner.resolve() == path.resolve():
-                raise ConfigError("the session names its own file; give 'id' and 'input'", file=path, key="file")
+                raise ConfigError("the session names its own file; give 'id' and 'input'", file=path, key=f"{at}file")
             found += read_sessions(inner, contract=contract) if inner.suffix == ".tape" else _one(inner, path)
         else:
-            found.append(Incident(session, path, path.parent))
+            found.append(Incident(session, path, path.parent, at))
     return found
 
 

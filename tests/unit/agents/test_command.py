@@ -11,7 +11,7 @@ from agents_support import HOLD, FakeBoundary, FakeLine, config, error, lifeline
 from flakestorm.agents import command
 from flakestorm.agents.command import CommandAgent
 from flakestorm.core.answer import AgentError, Answer
-from flakestorm.errors import AgentUnreachable, ConfigError
+from flakestorm.errors import ConfigError
 
 NASTY = "say \"hi\" 'there' $HOME `id`; {braces}\nsecond line \\ é \U0001f600"
 
@@ -144,8 +144,13 @@ async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
 
 
 async def test_a_missing_folder_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnreachable, match=r"agent\.cwd"):
+    (tmp_path / "somewhere").mkdir()
+    said = r"agent\.cwd: the folder .*/nowhere does not exist; did you mean 'somewhere'\?"
+    with pytest.raises(ConfigError, match=said):
         await ask(tmp_path, "cat", cwd="nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"agent\.cwd: .*/file is a file"):
+        await ask(tmp_path, "cat", cwd="file")
 
 
 def test_quotes_that_do_not_match_are_refused_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""What a config gets wrong and only its use shows: exit 2, with file, line and key, before anything is sent."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e_support import Done, flakestorm, write_config
+
+AGENT = """
+def answer(text): return "fine " + text
+def clear(): pass
+TOOLS = []
+"""
+NOBODY = "http://127.0.0.1:9/"
+FAULT = {"tool": "odd", "mode": "error", "site": "nonsense"}
+SIMILAR = {"type": "similarity", "expected": "x", "measure": "model"}
+HERE = {"type": "python", "endpoint": "my_agent:answer"}
+CONTRACT = {"name": "c", "invariants": [{"type": "completes"}], "chaos_matrix": [{"name": "calm"}]}
+
+
+def judged(folder: Path, *args: str, agent: dict[str, Any], **blocks: Any) -> Done:
+    (folder / "my_agent.py").write_text(AGENT)
+    write_config(folder, agent=agent, contract=CONTRACT, **blocks)
+    return flakestorm(folder, *(args or ("contract", "run")))
+
+
+def line_of(folder: Path, text: str) -> int:
+    lines = (folder / "flakestorm.yaml").read_text().splitlines()
+    return next(at for at, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("agent", "key", "said", "known"),
+    [
+        ({**HERE, "endpoint": "my_agnt:answer"}, "endpoint", "'my_agnt' cannot be .*mean 'my_agent'", True),
+        ({**HERE, "endpoint": "my_agent:anwser"}, "endpoint", "no 'anwser' in my_agent .*mean 'answer'", False),
+        ({**HERE, "endpoint": "my_agent:TOOLS"}, "endpoint", "of type list and cannot be called", False),
+        ({**HERE, "tools": "my_agent:TOOL"}, "tools", "no 'TOOL' in my_agent .*mean 'TOOLS'", False),
+        ({**HERE, "reset_function": "my_agent:claer"}, "reset_function", "no 'claer' .*mean 'clear'", False),
+        ({"type": "command", "start": "cat", "reset_function": "nope:x"}, "reset_function", "'nope' cannot be", True),
+        ({"type": "command", "start": "cat", "cwd": "agnets"}, "cwd", "agnets does not exist; .*mean 'agents'", True),
+        ({"endpoint": "http://127.0.0.1:{port}/", "start": "cat", "cwd": "x"}, "cwd", "x does not exist", True),
+    ],
+)
+def test_what_is_named_and_not_there(tmp_path, agent: dict[str, Any], key: str, said: str, known: bool) -> None:
+    (tmp_path / "agents").mkdir()
+    done = judged(tmp_path, agent=agent)
+    where = rf"error: flakestorm\.yaml:{line_of(tmp_path, f'{key}:')}: agent\.{key}: .*{said}"
+    assert done.code == 2, done.out + done.err
+    assert re.search(where, done.err), done.err
+    checked = flakestorm(tmp_path, "contract", "validate")  # which runs no code of the agent's
+    assert checked.code == (2 if known else 0), checked.err
+    assert not known or re.search(where, checked.err), checked.err
+
+
+def test_a_module_whose_own_code_fails_cannot_be_judged(tmp_path) -> None:
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\ndef answer(text): return text\n")
+    done = judged(tmp_path, agent={**HERE, "endpoint": "broken:answer"})
+    assert done.code == 3
+    assert "No module named 'nothing_of_this_name'" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("agent", "blocks", "where", "args"),
+    [
+        ({**HERE, "start": "cat"}, {}, "start: cat|agent.start", ()),
+        ({"endpoint": "nowhere"}, {}, "endpoint: nowhere|agent.endpoint", ()),
+        ({"endpoint": NOBODY, "request_template": "x"}, {}, "request_template:|agent.request_template", ()),
+        ({"endpoint": NOBODY, "response_path": "a..b"}, {}, "response_path:|agent.response_path", ()),
+        ({"type": "command", "start": "cat 'x"}, {}, "start:|agent.start", ()),
+        ({"type": "command", "start": "cat"}, {"golden_prompts": ["a", ["b", "c"]]}, "- b|golden_prompts[1]", ()),
+        (HERE, {}, "version|invariants", ("chaos", "--profile", "api_outage")),
+        (HERE, {"invariants": [{"type": "judge", "rubric": "x"}]}, "version|model", ("run", "--prompt", "0")),
+        (HERE, {"mutations": {"custom_templates": {"mine": "no place"}}, "invariants": [{"type": "completes"}]},
+         "mine: no place|mutations.custom_templates.mine", ("mutate", "hello")),
+        (HERE, {"boundary": {"redact": ["fine", "(("]}}, "- ((|boundary.redact[1]", ("record", "--", "true")),
+        (HERE, {"boundary": {"redact": ["fine", "$.a[["]}}, "- $.a|boundary.redact[1]", ("run", "--prompt", "0")),
+        (HERE, {"chaos": {"tool_faults": [FAULT]}, "invariants": [{"type": "completes"}]},
+         "tool: odd|chaos.tool_faults[0]", ("chaos",)),
+        (HERE, {"chaos": {"tool_faults": [FAULT]}}, "tool: odd|chaos.tool_faults[0]", ("gateway", "--chaos")),
+        (HERE, {"replays": {"sessions": [{"file": "gone.yaml"}]}}, "gone.yaml|replays.sessions[0].file",
+         ("replay", "run")),
+        (HERE, {"replays": {"sources": [{"type": "otel", "file": "gone"}]}}, "gone|replays.sources[0].file",
+         ("replay", "run")),
+        (HERE, {"replays": {"sessions": [{"id": "a", "input": "b", "contract": "d"}]}},
+         "contract: d|replays.sessions[0].contract", ("replay", "run")),
+        (HERE, {"model": {"provider": "anthropic"}, "invariants": [SIMILAR]}, "provider:|model.provider",
+         ("run", "--prompt", "0")),
+    ],
+)  # fmt: skip
+def test_every_complaint_has_its_line(
+    tmp_path, agent: dict[str, Any], blocks: dict[str, Any], where: str, args: tuple[str, ...]
+) -> None:
+    done = judged(tmp_path, *args, agent=agent, **blocks)
+    written, _, key = where.partition("|")
+    assert done.code == 2, done.out + done.err
+    assert f"error: flakestorm.yaml:{line_of(tmp_path, written)}: {key}: " in done.err
