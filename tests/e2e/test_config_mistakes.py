@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from e2e_support import Done, flakestorm, write_config
+from upstream import Upstream, document
 
 AGENT = """
 def answer(text): return "fine " + text
@@ -97,3 +98,61 @@ def test_every_complaint_has_its_line(
     written, _, key = where.partition("|")
     assert done.code == 2, done.out + done.err
     assert f"error: flakestorm.yaml:{line_of(tmp_path, written)}: {key}: " in done.err
+
+
+@pytest.fixture
+def form():
+    """An agent that takes a form's fields."""
+    with Upstream() as up:
+        up.reply("/book", document({"output": "booked"}))
+        yield up
+
+
+def asked(folder: Path, form: Upstream, *args: str, template: str = '{"to": "{city}", "m": "{prompt}"}') -> Done:
+    agent = {"endpoint": f"{form.url}/book", "request_template": template}
+    rules = [{"type": "completes"}]
+    sessions = [{"id": "odd", "input": "Date: Friday", "contract": "c"}]
+    prompts = ["City: Oslo", *([] if "given" in folder.name else ["Date: Monday"])]
+    blocks = {"golden_prompts": prompts, "invariants": rules, "contract": CONTRACT, "replays": {"sessions": sessions}}
+    write_config(folder, agent=agent, **blocks)
+    return flakestorm(folder, *args)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("run", "--prompt", "0"), ("contract", "run"), ("contract", "validate"), ("run",), ("explore",), ("verify",)],
+)
+def test_a_prompt_without_a_key_that_others_have_is_never_sent(tmp_path, form: Upstream, args: tuple[str, ...]) -> None:
+    done = asked(tmp_path, form, *args)
+    assert done.code == 2, done.out
+    where = f"flakestorm.yaml:{line_of(tmp_path, '- ' + repr('Date: Monday'))}: golden_prompts[1]: "
+    assert f"error: {where}request_template takes {{city}}, which golden_prompts[0] gives" in done.err
+    assert form.requests == []
+
+
+@pytest.mark.parametrize(
+    ("args", "who"),
+    [
+        (("run", "--input", "hello"), 'the input "hello"'),
+        (("record", "--input", "hello", "-o", "x.tape"), 'the input "hello"'),
+        (("replay", "run"), "the input of session 'odd'"),
+    ],
+)
+def test_an_input_from_elsewhere_without_that_key_is_never_sent(
+    tmp_path, form: Upstream, args: tuple[str, ...], who: str
+) -> None:
+    (tmp_path / "given").mkdir()
+    done = asked(tmp_path / "given", form, *args)
+    line = line_of(tmp_path / "given", "request_template:")
+    assert done.code == 2, done.out
+    assert f"error: flakestorm.yaml:{line}: agent.request_template: {who}: request_template takes {{city}}" in done.err
+    assert form.requests == []
+
+
+def test_where_every_input_has_the_key_it_is_sent(tmp_path, form: Upstream) -> None:
+    (tmp_path / "given").mkdir()
+    assert asked(tmp_path / "given", form, "contract", "run").code == 0
+    assert [request.json() for request in form.requests] == [{"to": "Oslo", "m": "City: Oslo"}]
+    template = '{"to": "{city}", "m": "{prompt}", "note": "{as it is}", "day": {date}}'
+    assert asked(tmp_path / "given", form, "contract", "run", template=template).code == 0
+    assert form.requests[-1].json() == {"to": "Oslo", "m": "City: Oslo", "note": "{as it is}", "day": None}

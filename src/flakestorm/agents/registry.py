@@ -102,6 +102,10 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
             key="agent.mcp",
         )
     _refuse_turns(config)
+    if config.agent.request_template is not None:
+        from flakestorm.agents.placeholders import demand_keys  # few agents have a template
+
+        demand_keys(config)
     try:
         factory = agents.get(config.agent.type)
     except Misuse as error:

@@ -22,6 +22,7 @@ from flakestorm.api.redaction import redaction_of
 from flakestorm.api.reproducing import reproduce_by
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
+from flakestorm.config.access import all_invariants
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
@@ -47,6 +48,7 @@ from flakestorm.version import __version__
 __all__ = [
     "Work",
     "carry_out",
+    "demand_keys",
     "embedders_of",
     "hub_of",
     "in_words",
@@ -113,6 +115,8 @@ def carry_out(
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
     judges_by(config, plan.invariants)
     embedders_of(config, plan.invariants)
+    sent = (trial for trial in plan.trials if trial.mutation is None)
+    demand_keys(work, ((trial.scenario.name if plan.command == "replay run" else None, trial.text) for trial in sent))
     if options.dry_run:
         return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
@@ -296,6 +300,31 @@ def hub_of(config: Config, draws: Draws | None = None, *, replaying: bool = Fals
         draws, replaying: see `Hub`.
     """
     return Hub(stores=(STORE, Path(config.folder, STORE)), draws=draws, replaying=replaying)
+
+
+def demand_keys(work: Work, inputs: Iterable[tuple[str | None, str]]) -> None:
+    """Make sure that inputs from elsewhere than the config lack no key that others give to its request template.
+
+    Args:
+        work: the project.
+        inputs: a session's name, or None, and the input.
+
+    Raises:
+        ConfigError: one does; see `flakestorm.agents.placeholders`.
+    """
+    if work.config.agent.request_template is None:
+        return
+    from flakestorm.agents.placeholders import demand_keys_of  # few agents have a template
+    from flakestorm.agents.reading import excerpt
+
+    written = {*work.config.golden_prompts, *(probe for rule in all_invariants(work.config) for probe in rule.probes)}
+    called = {
+        f"the input {excerpt(text, 60)}" if session is None else f"the input of session {session!r}": text
+        for session, text in inputs
+        if session is not None or text not in written
+    }
+    with telling(work):
+        demand_keys_of(work.config, called)
 
 
 def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:
