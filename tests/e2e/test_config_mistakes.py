@@ -1,5 +1,6 @@
 """What a config gets wrong and only its use shows: exit 2, with file, line and key, before anything is sent."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e_support import Done, flakestorm, write_config
-from upstream import Upstream, document
+from upstream import Upstream, document, text
 
 AGENT = """
 def answer(text): return "fine " + text
@@ -156,3 +157,29 @@ def test_where_every_input_has_the_key_it_is_sent(tmp_path, form: Upstream) -> N
     template = '{"to": "{city}", "m": "{prompt}", "note": "{as it is}", "day": {date}}'
     assert asked(tmp_path / "given", form, "contract", "run", template=template).code == 0
     assert form.requests[-1].json() == {"to": "Oslo", "m": "City: Oslo", "note": "{as it is}", "day": None}
+
+
+def test_a_reply_in_its_own_charset_is_an_answer(tmp_path, form: Upstream) -> None:
+    form.reply(
+        "/book", text('{"output": "caf\u00e9"}'.encode("latin-1"), content_type="application/json; charset=ISO-8859-1")
+    )
+    (tmp_path / "given").mkdir()
+    asked(tmp_path / "given", form, "contract", "run", "--format", "json", "-o", "r.json")
+    (run,) = json.loads((tmp_path / "given" / "r.json").read_text())["runs"]
+    assert (run["output"], run["error"]) == ("caf\u00e9", None)
+    form.reply("/book", text(b'{"output": "caf\xe9"}', content_type="application/json"))
+    asked(tmp_path / "given", form, "contract", "run", "--format", "json", "-o", "r.json")
+    (run,) = json.loads((tmp_path / "given" / "r.json").read_text())["runs"]
+    assert "which is no UTF-8; an agent that writes another charset names it in its Content-Type" in run["error"]
+
+
+def test_an_input_too_long_for_an_argument_says_the_way_out(tmp_path) -> None:
+    prompt = "x" * 200_000
+    agent = {"type": "command", "start": ["printf", "%s", "{prompt}"]}
+    write_config(tmp_path, agent=agent, golden_prompts=[prompt], contract=CONTRACT)
+    done = flakestorm(tmp_path, "contract", "run")
+    assert done.code == 3
+    said = " ".join(done.out.split())
+    assert "The input has 200,000 bytes: leave {prompt} out of agent.start, and the agent gets its input on" in said
+    write_config(tmp_path, agent={**agent, "start": "cat"}, golden_prompts=[prompt], contract=CONTRACT)
+    assert flakestorm(tmp_path, "contract", "run").code == 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from pathlib import Path
 
 from flakestorm.agents.capture import Capture
-from flakestorm.agents.commandline import command_line, takes_prompt
+from flakestorm.agents.commandline import PROMPT, command_line, takes_prompt
 from flakestorm.agents.environ import folder_of
 from flakestorm.agents.instances import environment, fill_port
 from flakestorm.agents.process import Program
@@ -75,7 +76,7 @@ class CommandAgent:
                     await channel.settled(gone=True)
                     return answer
             except AgentUnreachable as error:
-                return Answer(error=AgentError("unreachable", str(error)))
+                return Answer(error=AgentError("unreachable", f"{error}{self._way_out(error, prompt)}"))
             finally:
                 channel.close()
 
@@ -109,6 +110,17 @@ class CommandAgent:
         if isinstance(output, AgentError):
             return Answer(error=output, latency_ms=_since(began), status=code)
         return Answer(output, latency_ms=_since(began), status=code)
+
+    def _way_out(self, error: AgentUnreachable, prompt: str) -> str:
+        """What to do about an input that is too long to be an argument."""
+        cause = error.__cause__
+        if not (self._in_arguments and isinstance(cause, OSError) and cause.errno == errno.E2BIG):
+            return ""
+        size = len(prompt.encode("utf-8", "replace"))
+        return (
+            f". The input has {size:,} bytes: leave {PROMPT} out of agent.start, and the agent gets its input on "
+            "standard input, whatever its length"
+        )
 
     def _output(self, program: Program, code: int) -> str | AgentError:
         if code != 0:

@@ -92,7 +92,7 @@ def _options(forms: tuple[str, ...]) -> tuple[click.Parameter, ...]:
         click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
         click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file."),
         click.option("--format", type=click.Choice(forms), help="Form of the report."),
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Every random choice follows from it."),
+        click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Every random choice follows from it."),
         click.option("--trials", type=click.IntRange(min=1), help="Runs of each cell."),
         click.option("--concurrency", type=click.IntRange(1, 100), help="Runs under way at once."),
         click.option("--executor", type=click.Choice(["local", "ray"]), help="Where runs are carried out (local)."),

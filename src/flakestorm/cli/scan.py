@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.streams import given
 from flakestorm.errors import Misuse
 from flakestorm.reports.text import counted, one_line, visible
 
 if TYPE_CHECKING:
     from flakestorm.patterns.finding import Finding
 
-__all__ = ["MAX_BYTES", "scan"]
+__all__ = ["MAX_BYTES", "STDIN", "scan"]
 
 MAX_BYTES = 256 << 20
 """Larger files are not read."""
+
+STDIN = Path("-")
+"""What stands for standard input among the files."""
 
 
 @click.command()
@@ -27,7 +31,8 @@ MAX_BYTES = 256 << 20
 def scan(options: Globals, files: tuple[Path, ...]) -> int:
     """Find personal data and injected instructions in files.
 
-    A FILE is one document; in a .jsonl file each line is one, its text under `text`. Nothing leaves this machine.
+    A FILE is one document, and so is standard input, as `-`; in a .jsonl file each line is one, its text under `text`.
+    Nothing leaves this machine.
 
     Each finding has a confidence from 0 to 1. Numbers that may be more than one thing are reported as each of them.
     With --format json, one `flakestorm-scan/1` object. The exit code is 0 if nothing was found, 1 if something was, and
@@ -35,6 +40,8 @@ def scan(options: Globals, files: tuple[Path, ...]) -> int:
     """
     if options.format not in (None, "json", "terminal"):
         raise Misuse(f"scan has no --format {options.format}; it has terminal and json")
+    if files.count(STDIN) > 1:
+        raise Misuse("standard input can be read once; give - once")
     documents: list[dict[str, Any]] = []
     lines: list[str] = []
     unreadable = 0
@@ -47,7 +54,8 @@ def scan(options: Globals, files: tuple[Path, ...]) -> int:
                 lines += _described(file, index, text, found)
         except (OSError, ValueError, Misuse) as error:
             unreadable += 1
-            click.echo(f"error: {visible(str(file))} cannot be scanned: {_reason(error)}", err=True)
+            what = "standard input" if file == STDIN else visible(str(file))
+            click.echo(f"error: {what} cannot be scanned: {_reason(error)}", err=True)
     _put(documents, lines, options)
     if unreadable:
         return 2
@@ -62,9 +70,13 @@ def _findings(text: str) -> list[Finding]:
 
 def _documents(file: Path) -> Iterator[tuple[int | None, str]]:
     """The documents of a file, each with its place in it; None for a file that is one document."""
-    if file.stat().st_size > MAX_BYTES:
+    if file == STDIN:
+        data = given(MAX_BYTES)
+    else:
+        with file.open("rb") as opened:  # not by its size: a pipe has none
+            data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         raise Misuse(f"it has more than {MAX_BYTES >> 20} MiB; split it")
-    data = file.read_bytes()
     if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Misuse("it is not text")
     if file.suffix.lower() != ".jsonl":
