@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from flakestorm.config.base import Strict
 from flakestorm.config.load import reads, text_of
-from flakestorm.config.marked import Mapping, parse
+from flakestorm.config.marked import Mapping, Scalar, parse
 from flakestorm.config.model import Config
 from flakestorm.config.replays import ReplaySession
 from flakestorm.core.conversation import turns_of
@@ -32,6 +32,7 @@ __all__ = ["Incident", "file_name", "in_config", "read_sessions", "session_docum
 _SUFFIXES = (".yaml", ".yml", ".json", ".tape")
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What YAML takes for the end of a line, or for nothing at all, where it is not escaped."""
+_REPORT = "flakestorm-report/1"
 _TAPE = f'"format":"{FORMAT.partition("/")[0]}/'.encode()
 
 
@@ -98,6 +99,12 @@ def read_sessions(path: Path, *, contract: str) -> list[Incident]:
         return [_taped(path, contract)]
     text = _as_yaml(text_of(path))
     root = parse(text, file=str(path))
+    if isinstance(root, Mapping) and isinstance(kind := root.entries.get("format"), Scalar) and kind.value == _REPORT:
+        raise ConfigError(
+            f"this is a report and no session; `flakestorm replay export --from-report {path}` makes sessions of its "
+            "failing runs",
+            file=path,
+        )
     several = isinstance(root, Mapping) and set(root.entries) == {"sessions"}
     made: Sequence[ReplaySession]
     if several:
