@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.record import demand_free, force_option
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
 
@@ -33,6 +34,7 @@ __all__ = ["gateway"]
 @click.option("--chaos-profile", "profile", metavar="NAME", help="Play this profile (a name or a file).")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="Play exactly these faults.")
 @click.option("--all", "everything", is_flag=True, help="Print every variable launched agents get, proxies included.")
+@force_option
 def gateway(
     options: Globals,
     port: int,
@@ -40,12 +42,13 @@ def gateway(
     profile: str | None,
     injections: tuple[str, ...],
     everything: bool,
+    force: bool,
 ) -> int:
     """Run a boundary on its own, for agents that somebody else starts.
 
     Prints one NAME=URL line per provider variable, closes its output, and serves until Ctrl-C. What crosses is recorded
-    on the tape that -o names. While a command such as `contract run` judges an `http` agent without `start`, the
-    agent's calls belong to that command's runs.
+    on the tape that -o names; one that is there is kept, unless --force is given. While a command such as `contract
+    run` judges an `http` agent without `start`, the agent's calls belong to that command's runs.
 
     \b
     flakestorm gateway --port 8401 > gateway.env &
@@ -54,6 +57,8 @@ def gateway(
     from flakestorm.api import loop_factory
 
     order = _order(options, configured, profile, injections)
+    if options.output is not None:
+        demand_free(options.output, force=force)
     with asyncio.Runner(loop_factory=loop_factory()) as loop:
         return loop.run(_serve(options, order, port, everything=everything))
 
