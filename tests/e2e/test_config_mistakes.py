@@ -73,6 +73,7 @@ def test_a_module_whose_own_code_fails_cannot_be_judged(tmp_path) -> None:
         ({"endpoint": NOBODY, "response_path": "a..b"}, {}, "response_path:|agent.response_path", ()),
         ({"type": "command", "start": "cat 'x"}, {}, "start:|agent.start", ()),
         ({"type": "command", "start": "cat"}, {"golden_prompts": ["a", ["b", "c"]]}, "- b|golden_prompts[1]", ()),
+        ({"type": "command", "start": "cat", "reset_endpoint": "/odd"}, {}, "/odd|agent.reset_endpoint", ()),
         (HERE, {}, "version|invariants", ("chaos", "--profile", "api_outage")),
         (HERE, {"invariants": [{"type": "judge", "rubric": "x"}]}, "version|model", ("run", "--prompt", "0")),
         (HERE, {"mutations": {"custom_templates": {"mine": "no place"}}, "invariants": [{"type": "completes"}]},

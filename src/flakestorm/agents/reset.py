@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 
 from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.reading import excerpt
+from flakestorm.agents.ready import address
 from flakestorm.config.model import Agent
 from flakestorm.errors import ConfigError
 
@@ -33,6 +34,9 @@ class Reset:
         folder: the config's folder.
         loop: where an async `reset_function` runs; the loop of an agent in this process, so that they can share
             clients and locks. One of its own by default.
+
+    Raises:
+        ConfigError: `reset_endpoint` is neither a URL nor, for an agent that has one itself, a path.
     """
 
     def __init__(self, agent: Agent, folder: Path, *, loop: AgentLoop | None = None) -> None:
@@ -41,6 +45,10 @@ class Reset:
         self._function: Callable[[], Any] | None = None
         self._turn = asyncio.Lock()
         self._open = ExitStack()
+        if agent.reset_endpoint is not None:
+            base = agent.endpoint if agent.type == "http" else ""
+            url = urljoin(base, agent.reset_endpoint).replace("{port}", "1")
+            address(url, key="agent.reset_endpoint")
 
     def turn(self, *, instances: bool = False) -> AbstractAsyncContextManager[Any]:
         """Held for a whole run, reset included: free for all, or one run at a time where runs share what is reset.

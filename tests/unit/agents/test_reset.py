@@ -102,3 +102,25 @@ def test_runs_that_share_what_is_reset_take_turns(tmp_path: Path) -> None:
     assert free(instances=True, reset_endpoint="http://127.0.0.1:{port}/reset")
     assert not free(instances=True, reset_endpoint="http://127.0.0.1:9/store/reset")
     assert not free(instances=True, reset_function="a:b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "endpoint", "right"),
+    [
+        ({"type": "command", "start": "cat"}, "/reset", False),
+        ({"type": "python", "endpoint": "a:b"}, "reset", False),
+        ({"type": "python", "endpoint": "a:b"}, "http://127.0.0.1:9/reset", True),
+        ({"endpoint": "http://127.0.0.1:{port}/ask", "start": "x"}, "/reset", True),
+        ({"endpoint": "http://127.0.0.1:{port}/ask", "start": "x"}, "http://127.0.0.1:{port}/reset", True),
+        ({"endpoint": "http://127.0.0.1:9/ask"}, "ftp://127.0.0.1/reset", False),
+    ],
+)
+def test_an_endpoint_that_is_no_place_is_said_before_any_run(
+    tmp_path: Path, kind: dict[str, Any], endpoint: str, right: bool
+) -> None:
+    agent = config(tmp_path, **kind, reset_endpoint=endpoint).agent
+    if right:
+        Reset(agent, tmp_path)
+        return
+    with pytest.raises(ConfigError, match=r"^agent\.reset_endpoint: .* is not an HTTP URL"):
+        Reset(agent, tmp_path)
