@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 
 from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.reading import excerpt
-from flakestorm.agents.ready import address
 from flakestorm.config.model import Agent
 from flakestorm.errors import ConfigError
 
@@ -46,6 +45,8 @@ class Reset:
         self._turn = asyncio.Lock()
         self._open = ExitStack()
         if agent.reset_endpoint is not None:
+            from flakestorm.agents.ready import address  # agents in this process need not be ready
+
             base = agent.endpoint if agent.type == "http" else ""
             url = urljoin(base, agent.reset_endpoint).replace("{port}", "1")
             address(url, key="agent.reset_endpoint")
