@@ -52,6 +52,7 @@ def test_what_is_named_and_not_there(tmp_path, agent: dict[str, Any], key: str, 
     where = rf"error: flakestorm\.yaml:{line_of(tmp_path, f'{key}:')}: agent\.{key}: .*{said}"
     assert done.code == 2, done.out + done.err
     assert re.search(where, done.err), done.err
+    assert "contract run" not in flakestorm(tmp_path, "report").out  # no report that was never finished
     checked = flakestorm(tmp_path, "contract", "validate")  # which runs no code of the agent's
     assert checked.code == (2 if known else 0), checked.err
     assert not known or re.search(where, checked.err), checked.err
