@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 from flakestorm.config.model import Config
@@ -15,6 +16,10 @@ __all__ = ["PRIVATE", "folder_of", "in_environ", "inherited"]
 
 PRIVATE = ("FLAKESTORM_SIGNING_KEY", "FLAKESTORM_TRUST_KEY")
 """Variables that are for flakestorm alone: what is tested must not be able to sign what is said of it or seal tapes."""
+
+
+_LOOKED_AT = 1000
+"""How many names are compared with one that is not there."""
 
 
 def inherited() -> dict[str, str]:
@@ -34,8 +39,9 @@ def folder_of(config: Config) -> Path:
     if folder.exists():
         raise ConfigError(f"{folder} is a file; name the folder in which the agent is started", key="agent.cwd")
     close = None
-    if folder.parent.is_dir():
-        close = nearest(folder.name, [each.name for each in folder.parent.iterdir() if each.is_dir()])
+    with suppress(OSError):  # the folder above it may be missing too, or not ours to read
+        beside = islice(folder.parent.iterdir(), _LOOKED_AT)
+        close = nearest(folder.name, [each.name for each in beside if each.is_dir()])
     hint = f"; did you mean {str(Path(config.agent.cwd).with_name(close))!r}?" if close else ""
     raise ConfigError(f"the folder {folder} does not exist{hint}", key="agent.cwd")
 

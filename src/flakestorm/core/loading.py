@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,10 @@ __all__ = ["LOADED", "demand_module", "importing_from", "last_frames", "load_obj
 
 LOADED: set[str] = set()
 """The modules that were imported here so far. What they have done to this process nobody knows."""
+
+
+_LOOKED_AT = 1000
+"""How many names are compared with one that is not there."""
 
 
 @contextmanager
@@ -113,7 +118,10 @@ def _no_module(name: str, module: str, folder: Path) -> str:
     """That there is no such module, and which is most like it in the place where it was looked for."""
     *package, _ = module.split(".")
     beside = folder.joinpath(*package)
-    names = {path.stem for path in beside.glob("*.py")} | {path.parent.name for path in beside.glob("*/__init__.py")}
+    files = islice(beside.glob("*.py"), _LOOKED_AT)
+    names = {path.stem for path in files} | {
+        path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)
+    }
     whole = {".".join((*package, each)) for each in names if each.isidentifier()}
     where = f"it is neither in {folder} nor in the current folder, nor is it installed"
     return f"{name}: the module {module!r} cannot be imported: {where}{_hint(module, whole)}"
