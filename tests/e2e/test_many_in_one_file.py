@@ -78,3 +78,26 @@ def test_a_report_where_a_session_belongs_says_how_to_make_sessions(folder: Path
     assert "`flakestorm replay export --from-report r.json` makes sessions of its failing runs" in done.err
     assert flakestorm(folder, "replay", "export", "--from-report", "r.json", "-o", "s").code == 0
     assert flakestorm(folder, "replay", "run", "s").code == 1
+
+
+def test_a_saved_report_where_a_tape_belongs_says_which_tapes_it_has(folder: Path) -> None:
+    done = flakestorm(folder, "tapes", "show", "latest")
+    assert done.code == 2
+    assert done.err == (
+        "error: latest is a saved report with 3 tapes; say which: latest/r-0001 (r-0001, r-0002, r-0003)\n"
+    )
+    assert (
+        "latest has no tape of a run r-9; it has those of r-0001,"
+        in flakestorm(folder, "tapes", "show", "latest/r-9").err
+    )
+    assert flakestorm(folder, "run", "-q", "--prompt", "0").code == 1
+    assert flakestorm(folder, "tapes", "show", "latest").out == flakestorm(folder, "tapes", "show", "latest/r-0001").out
+    assert "nobody cannot be read: No such file" in flakestorm(folder, "tapes", "show", "nobody").err
+
+
+def test_a_report_without_a_failure_has_nothing_to_shrink(folder: Path) -> None:
+    contract = {"name": "c", "invariants": [{"type": "completes"}], "chaos_matrix": [{"name": "calm"}]}
+    write_config(folder, agent={"type": "command", "start": "cat"}, contract=contract)
+    assert flakestorm(folder, "contract", "run", "-q", "-o", "fine.json").code == 0
+    done = flakestorm(folder, "shrink", "fine.json")
+    assert (done.code, "no run of this report failed, so there is nothing to shrink" in done.err) == (2, True)

@@ -114,9 +114,11 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
     failing |= {finding.run: finding.invariant for finding in report.findings}
     ids = {each.id: each for each in report.runs}
     chosen = of or next((each for each in ids if each in failing), "")
+    if not chosen:
+        raise Misuse(f"{name}: no run of this report failed, so there is nothing to shrink; {where}#RUN takes any run")
     if chosen not in ids:
-        known = ", ".join(sorted(failing)[:5]) or "none failed"
-        raise Misuse(f"{name}: the report has no run {of or 'that failed'}; runs that failed: {known}")
+        known = ", ".join(sorted(failing)[:5]) or "none"
+        raise Misuse(f"{name}: the report has no run {of}; runs that failed: {known}")
     others = [each for each in ids if each in failing and each != chosen]
     if not of and others:
         some = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
