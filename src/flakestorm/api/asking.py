@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flakestorm.api.carrying import Work, demand_keys, hub_of, runner_of, seed_of
+from flakestorm.api.carrying import Work, hub_of, runner_of, seed_of
+from flakestorm.api.inputs import demand_keys
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws

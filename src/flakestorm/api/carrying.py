@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from flakestorm.agents.registry import make as make_agent
+from flakestorm.api.inputs import demand_keys
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.api.placed import telling
@@ -22,7 +23,6 @@ from flakestorm.api.redaction import redaction_of
 from flakestorm.api.reproducing import reproduce_by
 from flakestorm.boundary.hub import Hub
 from flakestorm.config import model_of, tools_of
-from flakestorm.config.access import all_invariants
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
@@ -48,7 +48,6 @@ from flakestorm.version import __version__
 __all__ = [
     "Work",
     "carry_out",
-    "demand_keys",
     "embedders_of",
     "hub_of",
     "in_words",
@@ -300,31 +299,6 @@ def hub_of(config: Config, draws: Draws | None = None, *, replaying: bool = Fals
         draws, replaying: see `Hub`.
     """
     return Hub(stores=(STORE, Path(config.folder, STORE)), draws=draws, replaying=replaying)
-
-
-def demand_keys(work: Work, inputs: Iterable[tuple[str | None, str]]) -> None:
-    """Make sure that inputs from elsewhere than the config lack no key that others give to its request template.
-
-    Args:
-        work: the project.
-        inputs: a session's name, or None, and the input.
-
-    Raises:
-        ConfigError: one does; see `flakestorm.agents.placeholders`.
-    """
-    if work.config.agent.request_template is None:
-        return
-    from flakestorm.agents.placeholders import demand_keys_of  # few agents have a template
-    from flakestorm.agents.reading import excerpt
-
-    written = {*work.config.golden_prompts, *(probe for rule in all_invariants(work.config) for probe in rule.probes)}
-    called = {
-        f"the input {excerpt(text, 60)}" if session is None else f"the input of session {session!r}": text
-        for session, text in inputs
-        if session is not None or text not in written
-    }
-    with telling(work):
-        demand_keys_of(work.config, called)
 
 
 def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:

@@ -15,10 +15,12 @@ from flakestorm.config.problems import Problem
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Planned
 
-__all__ = ["placed", "telling"]
+__all__ = ["FromFile", "placed", "telling"]
 
 
-class _FromFile(Protocol):
+class FromFile(Protocol):
+    """A config, and the file it was read from."""
+
     @property
     def config(self) -> Config: ...
 
@@ -26,13 +28,13 @@ class _FromFile(Protocol):
     def path(self) -> Path: ...
 
 
-W = TypeVar("W", bound=_FromFile)
+W = TypeVar("W", bound=FromFile)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @contextmanager
-def telling(work: _FromFile) -> Iterator[None]:
+def telling(work: FromFile) -> Iterator[None]:
     """While entered, what is wrong with this project's config is told with file, line and key.
 
     Whoever notices it knows the key, and `placing` finds the line. A fault that cannot be played is noticed where its
