@@ -121,7 +121,7 @@ def _more(option: click.Option) -> str:
         if low is not None and high is not None and high < 2**31:
             told = f"{low:g} to {high:g}" if not kind.min_open else f"above {low:g}, to {high:g}"
             said += [] if told in (option.help or "") else [told]
-        elif low:
+        elif low and low > -(2**31):
             said.append(f"from {low:g}")
     if option.multiple:
         said.append("may be given several times")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from pathlib import Path
 
 from flakestorm.agents.capture import Capture
-from flakestorm.agents.commandline import command_line, takes_prompt
+from flakestorm.agents.commandline import PROMPT, command_line, takes_prompt
+from flakestorm.agents.environ import folder_of
 from flakestorm.agents.instances import environment, fill_port
 from flakestorm.agents.process import Program
 from flakestorm.agents.reading import ResponsePath, read_body
@@ -34,13 +36,13 @@ class CommandAgent:
         boundary: gives each run a channel.
 
     Raises:
-        ConfigError: `start` cannot be split into arguments.
+        ConfigError: `start` cannot be split into arguments, or `cwd` is no folder.
     """
 
     def __init__(self, config: Config, boundary: Boundary) -> None:
         self._agent, self._boundary = config.agent, boundary
         self._start = config.agent.start or ""
-        self._folder = Path(config.folder, self._agent.cwd or "").absolute()
+        self._folder = folder_of(config)
         self._path = None if self._agent.response_path is None else ResponsePath(self._agent.response_path)
         self._reset = Reset(self._agent, Path(config.folder).absolute())
         self._in_arguments = takes_prompt(self._start)
@@ -50,10 +52,9 @@ class CommandAgent:
         """Make resetting ready. The program itself is first started by the first run.
 
         Raises:
-            AgentUnreachable: the folder is missing, or `reset_function` cannot be imported.
+            ConfigError: `reset_function` names nothing.
+            AgentUnreachable: its module cannot be imported.
         """
-        if not self._folder.is_dir():
-            raise AgentUnreachable(f"the agent cannot be started: the folder {self._folder} does not exist (agent.cwd)")
         try:
             await self._reset.start()
         except BaseException:
@@ -75,7 +76,7 @@ class CommandAgent:
                     await channel.settled(gone=True)
                     return answer
             except AgentUnreachable as error:
-                return Answer(error=AgentError("unreachable", str(error)))
+                return Answer(error=AgentError("unreachable", f"{error}{self._way_out(error, prompt)}"))
             finally:
                 channel.close()
 
@@ -109,6 +110,17 @@ class CommandAgent:
         if isinstance(output, AgentError):
             return Answer(error=output, latency_ms=_since(began), status=code)
         return Answer(output, latency_ms=_since(began), status=code)
+
+    def _way_out(self, error: AgentUnreachable, prompt: str) -> str:
+        """What to do about an input that is too long to be an argument."""
+        cause = error.__cause__
+        if not (self._in_arguments and isinstance(cause, OSError) and cause.errno == errno.E2BIG):
+            return ""
+        size = len(prompt.encode("utf-8", "replace"))
+        return (
+            f". The input has {size:,} bytes: leave {PROMPT} out of agent.start, and the agent gets its input on "
+            "standard input, whatever its length"
+        )
 
     def _output(self, program: Program, code: int) -> str | AgentError:
         if code != 0:

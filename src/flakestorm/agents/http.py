@@ -14,7 +14,8 @@ from urllib.parse import urljoin, urlsplit
 from msgspec.structs import replace
 
 from flakestorm.agents.client import ExchangeFailed, Response, exchange
-from flakestorm.agents.reading import ResponsePath, excerpt, read_body
+from flakestorm.agents.environ import folder_of
+from flakestorm.agents.reading import ResponsePath, excerpt, read_body, text_in
 from flakestorm.agents.ready import address, listening
 from flakestorm.agents.request import Request, RequestTemplate
 from flakestorm.agents.reset import Reset
@@ -34,6 +35,7 @@ __all__ = ["HttpAgent"]
 
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
 REDIRECT_LIMIT = 5
+_LOOKED_AT = 2000  # of what comes with an HTTP error
 _RETRY_PAUSE_S = 0.05
 _KEEPING = (307, 308)
 _REDIRECTS = (301, 302, 303, *_KEEPING)
@@ -72,7 +74,7 @@ class HttpAgent:
         agent = config.agent
         self._agent, self._boundary, self._concurrency = agent, boundary, concurrency
         self._retries = config.advanced.retries
-        self._folder = Path(config.folder, agent.cwd or "").absolute()
+        self._folder = folder_of(config) if agent.start else Path(config.folder).absolute()
         self._template = RequestTemplate(agent)
         self._path = None if agent.response_path is None else ResponsePath(agent.response_path)
         self._reset = Reset(agent, Path(config.folder).absolute())
@@ -267,7 +269,7 @@ class HttpAgent:
 
     def _answer(self, response: Response) -> Answer:
         status = response.status
-        body = decode_body(response.body, response.headers)
+        body, kind = decode_body(response.body, response.headers), header(response.headers, "content-type")
         if not response.whole or len(body) > BODY_LIMIT_BYTES:
             error = AgentError("unreadable", f"the reply is larger than {BODY_LIMIT_BYTES // 2**20} MB")
             return Answer(error=error, status=status)
@@ -276,11 +278,11 @@ class HttpAgent:
             said = f"redirected to {excerpt(where)}; set agent.endpoint to where it answers" if where else "no Location"
             return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
         if status >= 400:
-            said = excerpt(body, 500) if body.strip() else "no body"
+            said = excerpt(text_in(body, kind)[:_LOOKED_AT], 500) if body.strip() else "no body"
             return Answer(error=AgentError("http", f"HTTP {status} {response.reason}: {said}"), status=status)
         if packed := why_packed(response.body, response.headers):
             return Answer(error=AgentError("unreadable", f"the reply cannot be read: {packed}"), status=status)
-        output = read_body(body, self._path)
+        output = read_body(body, self._path, kind)
         if isinstance(output, AgentError):
             return Answer(error=output, status=status)
         return Answer(output, status=status)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from flakestorm.agents.history import History
 from flakestorm.agents.request import RequestTemplate
 from flakestorm.config.model import Agent
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import ConfigError
 from flakestorm.wire.values import plain
 
 __all__ = ["answer_of", "as_runnable", "input_maker"]
@@ -33,10 +33,10 @@ def as_runnable(found: Any, agent: Agent) -> Callable[[str], Any]:
     exception is a graph with a checkpointer that no thread was bound to: each run is a thread of its own.
 
     Raises:
-        AgentUnreachable: it is not a runnable, or cannot be asked with one text.
+        ConfigError: it is not a runnable, or cannot be asked with one text.
     """
     if not callable(getattr(found, "ainvoke", None)):
-        raise AgentUnreachable(f"agent.endpoint: {agent.endpoint} {_not_a_runnable(found)}")
+        raise ConfigError(f"{agent.endpoint} {_not_a_runnable(found)}", key="agent.endpoint")
     make = _from_template(agent) if agent.request_template is not None else input_maker(found, agent.endpoint)
     plain_answer = agent.response_path is not None
 
@@ -56,7 +56,7 @@ def input_maker(runnable: Any, name: str) -> MakeInput:
         name: what the config calls it, for messages.
 
     Raises:
-        AgentUnreachable: it wants several values, or one that cannot be told from the others.
+        ConfigError: it wants several values, or one that cannot be told from the others.
     """
     schema = _input_schema(runnable)
     fields = schema.get("properties")
@@ -70,9 +70,10 @@ def input_maker(runnable: Any, name: str) -> MakeInput:
         key = candidates[0] if len(candidates) == 1 else None
     others = [other for other in needed if other != key]
     if key is None or others:
-        raise AgentUnreachable(
-            f"agent.endpoint: {name} takes {', '.join(map(str, fields))}, and one text does not fill them; set "
-            'agent.request_template to the object it takes, for example {"input": "{prompt}", "language": "en"}'
+        raise ConfigError(
+            f"{name} takes {', '.join(map(str, fields))}, and one text does not fill them; set "
+            'agent.request_template to the object it takes, for example {"input": "{prompt}", "language": "en"}',
+            key="agent.endpoint",
         )
     if key == "messages" or fields[key].get("type") == "array":
         return lambda prompt, past=(): {key: [*past, {"role": "user", "content": prompt}]}

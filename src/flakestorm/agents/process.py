@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import os
 import selectors
 import signal
@@ -35,7 +36,10 @@ from flakestorm.agents.capture import TAIL_BYTES, Capture
 from flakestorm.agents.strays import end_strays, token_of
 from flakestorm.errors import AgentUnreachable
 
-__all__ = ["Program"]
+__all__ = ["ARGUMENT_LIMIT_BYTES", "Program"]
+
+ARGUMENT_LIMIT_BYTES = 128 * 1024
+"""What Linux takes of one argument or variable (MAX_ARG_STRLEN: 32 pages of 4 KB), the byte that ends it included."""
 
 _CHUNK_BYTES = 64 * 1024
 _STRANGER_S = 5.0  # how long somebody outside the group, who holds the pipe, may go on writing before we turn away
@@ -217,8 +221,24 @@ def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes 
             raise AgentUnreachable(
                 f"the agent cannot be started: {argv[0]!r} is not executable (chmod +x, or name its interpreter)"
             ) from error
-        except (OSError, ValueError) as error:  # arguments too long, NUL bytes
+        except OSError as error:
+            raise AgentUnreachable(f"the agent cannot be started: {argv[0]!r}: {_why(error, argv, env)}") from error
+        except ValueError as error:  # NUL bytes
             raise AgentUnreachable(f"the agent cannot be started: {argv[0]!r}: {error}") from error
+
+
+def _why(error: OSError, argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """What the system says, and of what is too long, how long it is."""
+    if error.errno != errno.E2BIG:
+        return str(error)
+    arguments = [len(os.fsencode(word)) for word in argv]
+    variables = {name: len(os.fsencode(f"{name}={value}")) for name, value in env.items()}
+    longest = max(variables, key=lambda name: variables[name], default="")
+    named = f", the longest variable, {longest}, {variables[longest]:,}" if longest else ""
+    return (
+        f"Argument list too long: the longest argument has {max(arguments):,} bytes{named}, and all together have "
+        f"{sum(arguments) + sum(variables.values()):,}; Linux takes {ARGUMENT_LIMIT_BYTES - 1:,} bytes of each"
+    )
 
 
 def _with_python(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:

@@ -23,7 +23,7 @@ from flakestorm.config.model import Config
 from flakestorm.core.answer import AgentError, Answer
 from flakestorm.core.loading import importing_from, last_frames, load_object
 from flakestorm.engine.ports import Boundary, Line, Say
-from flakestorm.errors import AgentUnreachable, ConfigError, Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["Adapt", "PythonAgent", "as_callable"]
 
@@ -32,23 +32,22 @@ Ask = Callable[..., Any]
 was said before in a conversation."""
 
 Adapt = Callable[[Any, Settings], Ask]
-"""Makes what `agent.endpoint` names something to ask. Raises AgentUnreachable if that cannot be."""
+"""Makes what `agent.endpoint` names something to ask. Raises ConfigError if that cannot be."""
 
 
 def as_callable(found: Any, agent: Settings) -> Ask:
     """A function or an object that can be called; an object with an `invoke` method stands for that method.
 
     Raises:
-        AgentUnreachable: it is neither.
+        ConfigError: it is neither.
     """
     if inspect.isclass(found):
-        raise AgentUnreachable(f"agent.endpoint: {agent.endpoint} is a class; name a function or an instance of it")
+        raise ConfigError(f"{agent.endpoint} is a class; name a function or an instance of it", key="agent.endpoint")
     if not callable(found):
         found = getattr(found, "invoke", found)
     if not callable(found):
-        raise AgentUnreachable(
-            f"agent.endpoint: {agent.endpoint} is of type {type(found).__name__} and cannot be called"
-        )
+        said = f"{agent.endpoint} is of type {type(found).__name__} and cannot be called; name a function"
+        raise ConfigError(said, key="agent.endpoint")
     function: Ask = found
     return function
 
@@ -94,8 +93,9 @@ class PythonAgent:
         """Import the tools and hold them, and import the agent.
 
         Raises:
-            AgentUnreachable: something cannot be imported, or is not what it should be.
-            ConfigError: `endpoint` or `tools` is not of the form `module:name`.
+            AgentUnreachable: the code of a module fails when it is imported.
+            ConfigError: there is nothing of the name that `endpoint`, `tools` or `reset_function` gives, or it is not
+                what it should be.
         """
         if self._function is not None:
             return

@@ -6,6 +6,7 @@ reason, or hold half surrogate pairs.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Any
@@ -14,10 +15,25 @@ from flakestorm.core.answer import AgentError
 from flakestorm.core.regex import later
 from flakestorm.errors import ConfigError
 
-__all__ = ["USUAL_KEYS", "ResponsePath", "excerpt", "read_body", "read_value", "render"]
+__all__ = [
+    "USUAL_KEYS",
+    "ResponsePath",
+    "charset_in",
+    "document_in",
+    "excerpt",
+    "read_body",
+    "read_value",
+    "render",
+    "text_in",
+]
 
 USUAL_KEYS = ("output", "result", "response", "answer", "text", "content", "message")
 """Where an output is looked for, in this order, when there is no `response_path`."""
+
+_CHARSET = later(r""";\s*charset\s*=\s*(?:"([^"]*)"|([^\s;"]+))""", re.IGNORECASE)
+_NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined")
+_LOOKED_AT = 2000
+"""How much of a text is looked at for a message."""
 
 _STEP = later(r"""\.?([^.\[\]]+)|\[(-?\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 
@@ -71,23 +87,97 @@ class ResponsePath:
         return data
 
 
-def read_body(body: bytes, path: ResponsePath | None) -> str | AgentError:
+def read_body(body: bytes, path: ResponsePath | None, content_type: str | None = None) -> str | AgentError:
     """The output in a reply's body, or why there is none.
 
     The body must be JSON; only the path `$` takes one that is not, as text.
+
+    Args:
+        body: without its content encoding.
+        path: `response_path`, if there is one.
+        content_type: of the reply; its charset counts where the body is not in UTF-8 (see `text_in`).
     """
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+        data = document_in(body, content_type)
+    except (ValueError, RecursionError) as error:
         if path is not None and path.whole:
-            return _clean(body.decode("utf-8", "replace"))
+            return _clean(text_in(body, content_type))
         if not body.strip():
             return AgentError("unreadable", "the reply is empty")
+        said = excerpt(text_in(body, content_type)[:_LOOKED_AT])
+        odd = _why_no_text(content_type) if isinstance(error, UnicodeDecodeError) else ""
         return AgentError(
             "unreadable",
-            f"the reply is not JSON: {excerpt(body)} (response_path: $ would take the whole reply as the output)",
+            f"the reply is not JSON: {said}{odd} (response_path: $ would take the whole reply as the output)",
         )
     return read_value(data, path)
+
+
+def text_in(body: bytes, content_type: str | None) -> str:
+    """A body as text: UTF-8 where it is that, else in the charset that its content type names, where it is that.
+
+    In this order, because servers that write UTF-8 name other charsets more often than text in those happens to be
+    valid UTF-8. What is neither is UTF-8 with errors replaced.
+    """
+    try:
+        return _decoded(body, content_type)
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "replace")
+
+
+def _decoded(body: bytes, content_type: str | None) -> str:
+    """As `text_in`, without a last resort.
+
+    Raises:
+        UnicodeDecodeError: it is neither.
+    """
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        charset = charset_in(content_type)
+        if not _known(charset):
+            raise
+        return body.decode(charset)
+
+
+def _why_no_text(content_type: str | None) -> str:
+    charset = charset_in(content_type)
+    if not charset or charset.lower() in ("utf-8", "utf8"):
+        return ", which is no UTF-8; an agent that writes another charset names it in its Content-Type"
+    return (
+        f", which is neither UTF-8 nor in its charset {charset[:40]!r}{'' if _known(charset) else ', which is unknown'}"
+    )
+
+
+def charset_in(content_type: str | None) -> str:
+    """The charset that a content type names, or an empty text."""
+    found = _CHARSET.search(content_type or "")
+    return found[1] or found[2] if found else ""
+
+
+def _known(charset: str) -> bool:
+    """Whether it is a charset; Python's codecs do other things too, some of them slowly."""
+    try:
+        if not charset or codecs.lookup(charset).name in _NO_CHARSETS:
+            return False
+        b"a".decode(charset)
+    except UnicodeDecodeError:  # it wants more than one byte
+        return True
+    except (LookupError, ValueError):  # ValueError: a name with U+0000
+        return False
+    return True
+
+
+def document_in(body: bytes, content_type: str | None) -> Any:
+    """The JSON of a body: in UTF-8, UTF-16 or UTF-32, as JSON tells by itself, else in the charset that is named.
+
+    Raises:
+        ValueError, RecursionError: it is none.
+    """
+    try:
+        return json.loads(body)
+    except UnicodeDecodeError:
+        return json.loads(_decoded(body, content_type))
 
 
 def read_value(data: Any, path: ResponsePath | None) -> str | AgentError:

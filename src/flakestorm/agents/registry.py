@@ -90,8 +90,8 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
         shared: whether all of them are of one instance, as under load; matters to agents asked over HTTP.
 
     Raises:
-        ConfigError: the `agent` block cannot be used as it is.
-        Misuse: its type is unknown, or it asks for something this version does not have.
+        ConfigError: the `agent` block cannot be used as it is, or its type is unknown.
+        Misuse: it asks for something that is not installed.
     """
     if config.agent.tools and config.agent.type in _ELSEWHERE:
         raise ConfigError(
@@ -106,6 +106,10 @@ def make(config: Config, boundary: Boundary, *, concurrency: int, shared: bool =
             key="agent.mcp",
         )
     _refuse_turns(config)
+    if config.agent.request_template is not None:
+        from flakestorm.agents.placeholders import demand_keys  # few agents have a template
+
+        demand_keys(config)
     return _made(config.agent.type, Order(config, boundary, concurrency, shared))
 
 
@@ -113,9 +117,13 @@ def _made(kind: str, order: Order) -> Agent:
     """The agent that a factory gives.
 
     Raises:
+        ConfigError: there is no such type.
         Misuse: the factory is a plug-in's, and failed, or gave what is no agent.
     """
-    factory = agents.get(kind)
+    try:
+        factory = agents.get(kind)
+    except Misuse as error:
+        raise ConfigError(str(error), key="agent.type") from error
     if kind in _BUILT_IN:
         return factory(order)
     where = f"agent type {kind!r} from {getattr(factory, '__module__', '?')}"

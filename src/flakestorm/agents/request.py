@@ -7,8 +7,8 @@ such line). Any other template, and one that is nothing but a placeholder, is pl
 that begins like JSON and is none is refused, because it is a slip.
 
 Placeholders are filled in one pass, so text that arrives with an input is never itself taken for a placeholder. One
-without a value stays as it was written; a template that takes nothing of an input is refused, because an agent that is
-asked the same whatever the input is has passed nothing.
+without a value stays as it was written (`placeholders` refuses inputs that leave out what others fill); a template that
+takes nothing of an input is refused, because an agent that is asked the same whatever the input is has passed nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from flakestorm.errors import ConfigError
 if TYPE_CHECKING:
     from flakestorm.mutations.outgoing import Delivery, Outgoing
 
-__all__ = ["Request", "RequestTemplate", "parse_structured_input"]
+__all__ = ["Request", "RequestTemplate", "named_in_text", "normal", "parse_structured_input"]
 
 _PLACEHOLDER = later(r"\{([\w.-]+)\}")
 _STRING_OR_PLACEHOLDER = later(r'"(?:[^"\\]|\\.)*"|\{([\w.-]+)\}', re.DOTALL)
@@ -114,7 +114,7 @@ class RequestTemplate:
         if self._names is None or "prompt" in self._names:
             return None
         fields = parse_structured_input(prompt)
-        if any(_normal(name) in fields for name in self._names):
+        if any(normal(name) in fields for name in self._names):
             return None
         has = f"the input has the fields {', '.join(fields)}" if fields else "the input has no 'Key: value' lines"
         wanted = ", ".join(f"{{{name}}}" for name in dict.fromkeys(self._names))
@@ -154,9 +154,17 @@ def parse_structured_input(text: str) -> dict[str, str]:
         if separator is None:
             continue
         key, value = line.split(separator, 1)
-        if name := _normal(key):
+        if name := normal(key):
             fields[name] = value.strip()
     return fields
+
+
+def named_in_text(template: str) -> list[str]:
+    """The placeholders of a template that are filled as text, each once: all but those that stand for a JSON value."""
+    if not _is_json(template):
+        return list(dict.fromkeys(_PLACEHOLDER.findall(template)))
+    literals = [found[0] for found in _STRING_OR_PLACEHOLDER.finditer(template) if found[1] is None]
+    return list(dict.fromkeys(name for literal in literals for name in _PLACEHOLDER.findall(literal)))
 
 
 def _meant(names: list[str]) -> str:
@@ -164,12 +172,13 @@ def _meant(names: list[str]) -> str:
     return f" (is {{{close}}} meant to be it?)" if close else ""
 
 
-def _normal(key: str) -> str:
+def normal(key: str) -> str:
+    """A key as it is compared: in lower case, without anything but letters and digits."""
     return re.sub(r"[^a-z0-9]", "", key.lower())
 
 
 def _value(name: str, prompt: str, fields: Mapping[str, str]) -> str | None:
-    return prompt if name == "prompt" else fields.get(_normal(name))
+    return prompt if name == "prompt" else fields.get(normal(name))
 
 
 def _fill_text(template: str, prompt: str, fields: Mapping[str, str], encode: Callable[[str], str]) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 from flakestorm.agents.client import ExchangeFailed, exchange
 from flakestorm.agents.reading import excerpt
 from flakestorm.config.model import Agent
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import ConfigError
 
 if TYPE_CHECKING:  # most agents have no function to be reset by
     from flakestorm.agents.loop import AgentLoop
@@ -33,6 +33,9 @@ class Reset:
         folder: the config's folder.
         loop: where an async `reset_function` runs; the loop of an agent in this process, so that they can share
             clients and locks. One of its own by default.
+
+    Raises:
+        ConfigError: `reset_endpoint` is neither a URL nor, for an agent that has one itself, a path.
     """
 
     def __init__(self, agent: Agent, folder: Path, *, loop: AgentLoop | None = None) -> None:
@@ -41,6 +44,12 @@ class Reset:
         self._function: Callable[[], Any] | None = None
         self._turn = asyncio.Lock()
         self._open = ExitStack()
+        if agent.reset_endpoint is not None:
+            from flakestorm.agents.ready import address  # agents in this process need not be ready
+
+            base = agent.endpoint if agent.type == "http" else ""
+            url = urljoin(base, agent.reset_endpoint).replace("{port}", "1")
+            address(url, key="agent.reset_endpoint")
 
     def turn(self, *, instances: bool = False) -> AbstractAsyncContextManager[Any]:
         """Held for a whole run, reset included: free for all, or one run at a time where runs share what is reset.
@@ -56,8 +65,9 @@ class Reset:
         """Import the function, where there is one.
 
         Raises:
-            ConfigError: `reset_function` is not of the form `module:function`.
-            AgentUnreachable: it cannot be imported or called.
+            ConfigError: `reset_function` is not of the form `module:function`, there is none of that name, or it cannot
+                be called.
+            AgentUnreachable: its module cannot be imported.
         """
         name = self._agent.reset_function
         if name is None or self._function is not None:
@@ -70,7 +80,7 @@ class Reset:
         self._open.enter_context(importing_from(self._folder))
         found = load_object(name, folder=self._folder, key="agent.reset_function")
         if not callable(found):
-            raise AgentUnreachable(f"agent.reset_function: {name} is {type(found).__name__}, not a function")
+            raise ConfigError(f"{name} is {type(found).__name__}, not a function", key="agent.reset_function")
         self._function = found
 
     async def __call__(self, *, base: str = "", port: int | None = None) -> str | None:

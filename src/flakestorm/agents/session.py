@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from flakestorm.agents.client import Response
+from flakestorm.agents.reading import document_in
 from flakestorm.agents.request import Request
 from flakestorm.config.agents import Session
 from flakestorm.core.call import Headers, header
@@ -102,7 +103,8 @@ class SessionId:
         elif session.header:
             self._id = header(response.headers, session.header) or self._id
         else:
-            found: Any = _object(decode_body(response.body, response.headers))
+            kind = header(response.headers, "content-type")
+            found: Any = _object(decode_body(response.body, response.headers), kind)
             for step in (session.body or "").split("."):
                 found = found.get(step) if isinstance(found, dict) else None
             if isinstance(found, (str, int)) and not isinstance(found, bool) and found != "":
@@ -120,9 +122,9 @@ def _with(headers: Headers, name: str, value: str) -> Headers:
     return (*((key, old) for key, old in headers if key.lower() != name.lower()), (name, value))
 
 
-def _object(body: bytes) -> dict[str, Any] | None:
+def _object(body: bytes, content_type: str | None = None) -> dict[str, Any] | None:
     try:
-        found = json.loads(body)
+        found = document_in(body, content_type)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

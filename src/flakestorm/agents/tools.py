@@ -18,7 +18,7 @@ from typing import Any
 
 from flakestorm.core.loading import load_object
 from flakestorm.engine.ports import Boundary
-from flakestorm.errors import AgentUnreachable, Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["hold_tools"]
 
@@ -52,8 +52,9 @@ def hold_tools(name: str, folder: Path, boundary: Boundary) -> ExitStack:
         What lets go of them all and puts everything back.
 
     Raises:
-        ConfigError: `name` is not of that form.
-        AgentUnreachable: it cannot be imported, or holds something that is not a tool; the message says which.
+        ConfigError: `name` is not of that form, there is nothing of that name, or it holds something that is not a
+            tool; the message says which.
+        AgentUnreachable: its module cannot be imported.
     """
     registry = load_object(name, folder=folder, key=KEY)
     module = sys.modules[name.partition(":")[0]]
@@ -65,14 +66,15 @@ def hold_tools(name: str, folder: Path, boundary: Boundary) -> ExitStack:
                 try:
                     held = boundary.tool(called, function, pairs=_returns_pairs(tool))
                 except Misuse as error:
-                    raise AgentUnreachable(f"{KEY}: {name}: {error}") from error
+                    raise ConfigError(f"{name}: {error}", key=KEY) from error
                 undo.callback(held.release)
                 if held.function is not function:
                     _replace(undo, attribute, function, held.function, registry, place, tool, vars(module))
             if not found:
-                raise AgentUnreachable(
-                    f"{KEY}: {called!r} in {name} is of type {type(tool).__name__}, neither a function nor a known "
-                    "kind of tool; give the function itself"
+                raise ConfigError(
+                    f"{called!r} in {name} is of type {type(tool).__name__}, neither a function nor a known "
+                    "kind of tool; give the function itself",
+                    key=KEY,
                 )
         return undo.pop_all()
 
@@ -84,19 +86,21 @@ def _entries(name: str, registry: Any) -> Iterator[tuple[Any, str, Any]]:
             yield key, str(key), tool
         return
     if not isinstance(registry, Sequence) or isinstance(registry, (str, bytes)):
-        raise AgentUnreachable(
-            f"{KEY}: {name} is of type {type(registry).__name__}; name a dict of names to functions, or a list of them"
+        raise ConfigError(
+            f"{name} is of type {type(registry).__name__}; name a dict of names to functions, or a list of them",
+            key=KEY,
         )
     seen: set[str] = set()
     for index, tool in enumerate(list(registry)):
         called = _name(tool)
         if called is None:
-            raise AgentUnreachable(
-                f"{KEY}: entry {index} of {name}, of type {type(tool).__name__}, has no name; make {name} a dict of "
-                "names to functions"
+            raise ConfigError(
+                f"entry {index} of {name}, of type {type(tool).__name__}, has no name; make {name} a dict of "
+                "names to functions",
+                key=KEY,
             )
         if called in seen:
-            raise AgentUnreachable(f"{KEY}: two tools of {name} are called {called!r}; make it a dict of names")
+            raise ConfigError(f"two tools of {name} are called {called!r}; make it a dict of names", key=KEY)
         seen.add(called)
         yield index, called, tool
 
@@ -156,7 +160,7 @@ def _replace(
         undo.callback(object.__setattr__, tool, attribute, function)
         return
     if not isinstance(registry, (MutableMapping, MutableSequence)):
-        raise AgentUnreachable(f"{KEY}: the registry cannot be changed, being a {type(registry).__name__}; use a list")
+        raise ConfigError(f"the registry cannot be changed, being a {type(registry).__name__}; use a list", key=KEY)
     registry[place] = held
     undo.callback(_put_back, registry, place, held, function)
     for name in [name for name, value in module.items() if value is function]:

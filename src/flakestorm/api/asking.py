@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flakestorm.api.carrying import Work, hub_of, runner_of, seed_of
+from flakestorm.api.inputs import demand_keys
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
 from flakestorm.core.draws import Draws
@@ -78,6 +79,7 @@ def ask(
     """
     world = _World(path, time)
     seed = seed_of(work.config, options)
+    demand_keys(work, [(None, text)])
     trial = Trial(run=path.stem, scenario=BASELINE, prompt=0, text=text, number=1, invariants=())
 
     async def carry() -> RunResult:

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from flakestorm.agents.registry import make as make_agent
+from flakestorm.api.inputs import demand_keys
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
+from flakestorm.api.placed import telling
 from flakestorm.api.redaction import redaction_of
 from flakestorm.api.reproducing import reproduce_by
 from flakestorm.boundary.hub import Hub
@@ -112,6 +114,8 @@ def carry_out(
         raise Misuse(f"the report to resume was made with seed {resumed.seed}; resume it with that seed or none")
     judges_by(config, plan.invariants)
     embedders_of(config, plan.invariants)
+    sent = (trial for trial in plan.trials if trial.mutation is None)
+    demand_keys(work, ((trial.scenario.name if plan.command == "replay run" else None, trial.text) for trial in sent))
     if options.dry_run:
         return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
@@ -184,45 +188,46 @@ async def runner_of(
     """
     if options.ray is not None:
         raise Misuse(STAYS_HERE)
-    config = work.config
-    redaction = redaction_of(config, seed)
-    concurrency = options.concurrency or config.advanced.concurrency
-    agent = make_agent(config, hub, concurrency=concurrency, shared=shared)
-    model = judges_by(config, invariants)
-    adviser = _client(model) if model is not None else None
-    embedders = embedders_of(config, invariants)
-    if hub.draws is not None and config.agent.type not in ("http", "command"):
-        hub.hold()  # before the agent is imported
-    try:
-        yield Runner(
-            agent=agent,
-            boundary=hub,
-            executor=LocalExecutor(),
-            world=world,
-            seed=seed,
-            tools=tools_of(config, *scenarios),
-            listener=options.listener,
-            concurrency=concurrency,
-            reproduce=reproduce_by(work, seed),
-            visible=tuple(config.boundary.tools),
-            advice=Advice(adviser, embedders),
-            limit_ms=config.agent.timeout,
-            elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
-            hooks=hooks or Hooks(),
-            budget=options.budget,
-            pacing=None if shared else options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
-            redaction=redaction,
-        )
-    finally:
-        # A signal may come while agents are given time to end. They are then killed at once, and that is all it means:
-        # the runs are over, and worth their report.
-        with suppress(asyncio.CancelledError):
-            await agent.close()
-        if adviser is not None:
-            await adviser.close()
-        for embedder in embedders.values():
-            await embedder.close()
-        await hub.close()
+    with telling(work):
+        config = work.config
+        redaction = redaction_of(config, seed)
+        concurrency = options.concurrency or config.advanced.concurrency
+        agent = make_agent(config, hub, concurrency=concurrency, shared=shared)
+        model = judges_by(config, invariants)
+        adviser = _client(model) if model is not None else None
+        embedders = embedders_of(config, invariants)
+        if hub.draws is not None and config.agent.type not in ("http", "command"):
+            hub.hold()  # before the agent is imported
+        try:
+            yield Runner(
+                agent=agent,
+                boundary=hub,
+                executor=LocalExecutor(),
+                world=world,
+                seed=seed,
+                tools=tools_of(config, *scenarios),
+                listener=options.listener,
+                concurrency=concurrency,
+                reproduce=reproduce_by(work, seed),
+                visible=tuple(config.boundary.tools),
+                advice=Advice(adviser, embedders),
+                limit_ms=config.agent.timeout,
+                elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
+                hooks=hooks or Hooks(),
+                budget=options.budget,
+                pacing=None if shared else options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
+                redaction=redaction,
+            )
+        finally:
+            # A signal may come while agents are given time to end. They are then killed at once, and that is all it
+            # means: the runs are over, and worth their report.
+            with suppress(asyncio.CancelledError):
+                await agent.close()
+            if adviser is not None:
+                await adviser.close()
+            for embedder in embedders.values():
+                await embedder.close()
+            await hub.close()
 
 
 def _runner(

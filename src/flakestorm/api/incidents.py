@@ -123,7 +123,8 @@ def plan_of(config: Config, incidents: Sequence[Incident], *, trials: int | None
         session = incident.session
         if session.id in places:
             where = " and ".join(str(each.file or "the config") for each in (places[session.id], incident))
-            raise Misuse(f"two sessions have the id {session.id!r} ({where}); give each its own")
+            said = f"two sessions have the id {session.id!r} ({where}); give each its own"
+            raise ConfigError(said, file=incident.file, key=f"{incident.at}id")
         places[session.id] = incident
         rules, comparing = _rules(config, incident)
         left_out.update(dict.fromkeys(comparing))
@@ -139,7 +140,7 @@ def _scenario(incident: Incident) -> Scenario:
     try:
         faults = [parse_injection(text).spec for text in session.faults]
     except Misuse as error:
-        raise ConfigError(f"session {session.id}: {error}", file=incident.file, key="faults") from error
+        raise ConfigError(f"session {session.id}: {error}", file=incident.file, key=f"{incident.at}faults") from error
     return scenario_with(session.id, faults)
 
 
@@ -156,7 +157,7 @@ def _rules(config: Config, incident: Incident) -> tuple[list[Invariant], list[st
             f"session {incident.session.id}: the contract {contract.name!r} has no invariant that judges a session "
             "(those with probes, and those that compare with a run without chaos, do not)",
             file=incident.file,
-            key="contract",
+            key=f"{incident.at}contract",
         )
     return judging, [str(i.id) for i in rules if needs_baseline(i)]
 
@@ -177,9 +178,8 @@ def _contract(config: Config, incident: Incident) -> Contract:
     else:
         close = nearest(name, [known.name])
         guess = f"did you mean {close!r}?" if close else f"the config's is called {known.name!r}"
-    raise ConfigError(
-        f"session {incident.session.id}: there is no contract {name!r}: {guess}", file=incident.file, key="contract"
-    )
+    said = f"session {incident.session.id}: there is no contract {name!r}: {guess}"
+    raise ConfigError(said, file=incident.file, key=f"{incident.at}contract")
 
 
 def _own(config: Config, file: Path, contract: Contract) -> Contract:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace as copied
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
 
-from flakestorm.agents.registry import make as make_agent
-from flakestorm.api.carrying import carry_out, embedders_of, hub_of, judges_by, settled
+from flakestorm.api.carrying import carry_out, hub_of, settled
 from flakestorm.api.options import Options
-from flakestorm.api.redaction import redaction_of
-from flakestorm.boundary.hub import Hub
+from flakestorm.api.placed import placed
 from flakestorm.config import contract_of, require_invariants, scenarios_of
 from flakestorm.config import load as load_config
-from flakestorm.config.access import all_invariants, faults_in, invariants_in
-from flakestorm.config.load import located
+from flakestorm.config.access import all_invariants
 from flakestorm.config.model import Config, Invariant, Scenario
-from flakestorm.config.problems import Path as Place
 from flakestorm.contracts.matrix import prepare
 from flakestorm.core.record import Record
 from flakestorm.engine.blamed import BUDGET
@@ -69,6 +64,7 @@ class Project(Record, frozen=True):
     path: Path
     again: tuple[str, ...] = ()
 
+    @placed
     def contract(self, options: Options | None = None) -> Report:
         """Judge the contract in every scenario of its chaos matrix.
 
@@ -78,6 +74,7 @@ class Project(Record, frozen=True):
         options = options or Options()
         return carry_out(self, self.contract_plan(options), Gate("contract", options.min_score), options)
 
+    @placed
     def chaos(self, profile: str | None = None, options: Options | None = None) -> Report:
         """Run the golden prompts under chaos: a profile's, or the config's own `chaos` block.
 
@@ -96,6 +93,7 @@ class Project(Record, frozen=True):
         )
         return carry_out(self, plan, Gate("chaos", options.min_score), options)
 
+    @placed
     def mutations(self, options: Options | None = None, *, chaos: bool = False, profile: str | None = None) -> Report:
         """Run the mutations of every golden prompt.
 
@@ -113,6 +111,7 @@ class Project(Record, frozen=True):
         require_invariants(self.config)
         return carry_out(self, mutated(self, options, scenario), Gate("mutation", options.min_score), options)
 
+    @placed
     def inject(
         self,
         prompt: int | str | None,
@@ -174,6 +173,7 @@ class Project(Record, frozen=True):
 
         return compare(base, self.path if head is None else head, config=self.path, terms=terms, options=options)
 
+    @placed
     def replay(self, path: str | Path | Sequence[Path] | None = None, options: Options | None = None) -> Report:
         """Replay sessions: the incident's input and recorded tool replies, judged by its contract.
 
@@ -192,6 +192,7 @@ class Project(Record, frozen=True):
         incidents = [incident for each in paths for incident in incidents_at(self.config, each)]
         return replay(self, incidents, options or Options())
 
+    @placed
     def check_sessions(self) -> Plan:
         """Check the config's own sessions without running anything; gives what `replay` would run of them.
 
@@ -204,6 +205,7 @@ class Project(Record, frozen=True):
         prepare(plan.invariants)
         return plan
 
+    @placed
     def under_load(
         self, options: Options | None = None, *, users: Levels = None, rates: Levels = None, runs: int | None = None
     ) -> Report:
@@ -212,6 +214,7 @@ class Project(Record, frozen=True):
 
         return under_load(self, options or Options(), users=users, runs=runs, rates=rates)
 
+    @placed
     def explore(
         self,
         options: Options | None = None,
@@ -254,6 +257,7 @@ class Project(Record, frozen=True):
             reuse=reuse,
         )
 
+    @placed
     def shrink(
         self, case: Case, options: Options | None = None, *, budget: int | None = None, shorter: bool = False
     ) -> Shrunk:
@@ -281,6 +285,7 @@ class Project(Record, frozen=True):
             shorter=shorter,
         )
 
+    @placed
     def blame(
         self,
         tape: str | Path,
@@ -314,6 +319,7 @@ class Project(Record, frozen=True):
         case = case_of(work, Path(tape), invariant=invariant, healthy=healthy_input)
         return blame(work, case, options or Options(), Terms(budget=budget))
 
+    @placed
     def contract_plan(self, options: Options) -> Plan:
         """What `contract` would run."""
         contract = contract_of(self.config)
@@ -326,6 +332,7 @@ class Project(Record, frozen=True):
             generate=contract.generate,
         )
 
+    @placed
     def probe(self, options: Options | None = None) -> tuple[Report, Census]:
         """Ask the agent its first golden prompt, without chaos, judged by nothing but whether it completes.
 
@@ -340,6 +347,7 @@ class Project(Record, frozen=True):
         report = carry_out(self, plan, Gate("single"), options or Options(), hub)
         return report, hub.census()
 
+    @placed
     def check(self, options: Options | None = None) -> Plan:
         """Check all that needs no run; gives what `contract` would run (of the options, `trials` counts).
 
@@ -347,26 +355,9 @@ class Project(Record, frozen=True):
             ConfigError: a mode or type is not available, or a setting makes no sense; names file and line.
             Misuse: the same of the agent.
         """
-        redaction_of(self.config)
-        plan = self.contract_plan(options or Options())
-        for place, invariant in invariants_in(self.config):
-            with self._standing(place):
-                prepare([invariant])
-        for place, fault in faults_in(self.config):
-            with self._standing(place):
-                Planned.of(fault).check()
-        make_agent(self.config, Hub(), concurrency=1)
-        judges_by(self.config, (*self.config.invariants, *plan.invariants))
-        embedders_of(self.config, (*self.config.invariants, *plan.invariants))
-        return plan
+        from flakestorm.api.checking import check  # what runs is checked as it is made ready
 
-    @contextmanager
-    def _standing(self, place: Place) -> Iterator[None]:
-        """While entered, misuse is of what stands at this place in the file."""
-        try:
-            yield
-        except Misuse as error:
-            raise located(error, self.path, place) from error
+        return check(self, self.contract_plan(options or Options()))
 
     def _chaos(self, profile: str | None) -> Scenario:
         """The profile's faults, else those of the config's `chaos` block."""
@@ -379,7 +370,7 @@ class Project(Record, frozen=True):
         raise ConfigError(
             "there is no chaos to apply: add a 'chaos' block to the config or name a profile "
             "(`flakestorm profiles` lists them)",
-            file=self.path,
+            key="chaos",
         )
 
 

@@ -28,7 +28,7 @@ def redaction_of(config: Config, seed: int = 0) -> Callable[[], Redactor]:
     Known beforehand is what `known_to` gives, and what `boundary.redact` names.
 
     Raises:
-        Misuse: an entry of `boundary.redact` is neither a regular expression nor a JSON path.
+        ConfigError: an entry of `boundary.redact` is neither a regular expression nor a JSON path.
     """
     known, entries = known_to(config), config.boundary.redact
     Patterns(entries)  # what is wrong with them is said before anything starts

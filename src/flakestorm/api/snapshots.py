@@ -25,7 +25,7 @@ from flakestorm.core.call import Call
 from flakestorm.core.loading import importing_from, load_object
 from flakestorm.core.pipeline import Interceptor
 from flakestorm.core.site import Site
-from flakestorm.errors import Misuse, WorldFailed
+from flakestorm.errors import ConfigError, Misuse, WorldFailed
 
 if TYPE_CHECKING:
     from flakestorm.config.model import Config
@@ -116,7 +116,10 @@ def _hook(key: str, said: str, config: Config, tape: Path) -> Callable[[Site], N
 
     def call(site: Site) -> None:
         with importing_from(folder):
-            found: Any = load_object(said, folder=folder, key=key)
+            try:
+                found: Any = load_object(said, folder=folder, key=key)
+            except ConfigError as error:  # noticed in the middle of a run, where it is the environment that failed
+                raise WorldFailed(str(error)) from error
             if not callable(found):
                 raise WorldFailed(f"{key}: {said} is {type(found).__name__}, not a function")
             result = found(str(site), str(tape.absolute()))

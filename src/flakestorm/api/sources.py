@@ -9,7 +9,7 @@ from typing import Any
 
 from flakestorm.config.model import Config
 from flakestorm.config.replays import LangSmithProject, LangSmithRun, ReplaySession, TraceFile
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 from flakestorm.sessions.files import Incident, file_name, read_sessions, write_session
 from flakestorm.sessions.taped import session_of
 
@@ -84,20 +84,25 @@ def from_sources(config: Config, *, contract: str) -> list[Incident]:
     """The sessions of a config's `replays.sources`. A LangSmith project is fetched only with `auto_import`.
 
     Raises:
+        ConfigError: a file that it names is not there.
         Misuse, WorldFailed: as `from_file` and `from_langsmith`.
     """
     folder = Path(config.folder)
     tools = tuple(config.boundary.tools.items())
-    found: list[ReplaySession] = []
-    for source in config.replays.sources:
+    found: list[Incident] = []
+    for index, source in enumerate(config.replays.sources):
+        sessions: list[ReplaySession] = []
         if isinstance(source, TraceFile):
             form = str(type(source).__struct_config__.tag)
-            found += from_file(folder / source.file, contract=contract, form=form, tools=tools)
+            if not (folder / source.file).exists():
+                raise ConfigError(f"there is no file {folder / source.file}", key=f"replays.sources[{index}].file")
+            sessions = from_file(folder / source.file, contract=contract, form=form, tools=tools)
         elif isinstance(source, LangSmithRun):
-            found += from_langsmith(contract=contract, run=source.run_id)
+            sessions = from_langsmith(contract=contract, run=source.run_id)
         elif source.auto_import:
-            found += from_langsmith(contract=contract, project=source)
-    return [Incident(session, None, folder) for session in found]
+            sessions = from_langsmith(contract=contract, project=source)
+        found += [Incident(session, None, folder, f"replays.sources[{index}].") for session in sessions]
+    return found
 
 
 def write_sessions(sessions: Iterable[ReplaySession], folder: Path) -> list[Path]:

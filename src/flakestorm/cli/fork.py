@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.record import demand_free, force_option
 from flakestorm.cli.trust import approval, tell_unsealed, trust_option
 from flakestorm.errors import Misuse, TapeMismatch
 
@@ -33,6 +34,7 @@ _MOST_BYTES = 64 * 2**20
     metavar="COMMAND",
     help="Run this at SITE: it makes the environment what it was there; default: the config's agent.restore.",
 )
+@force_option
 @trust_option
 @click.argument("tape", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
@@ -45,12 +47,14 @@ def fork(
     model: str | None,
     tools: str,
     restore: str | None,
+    force: bool,
     trusted: bool,
     tape: Path,
     command: tuple[str, ...],
 ) -> int:
     """Run what was recorded again: calls before SITE are answered by the tape, at SITE one change applies, and after it
-    the world answers. The new run is a tape of its own, in the file that -o names.
+    the world answers. The new run is a tape of its own, in the file that -o names. A fork that is there is replaced,
+    a recording is kept, unless --force is given.
 
     \b
     flakestorm fork a.tape --at tool/search#1 --set empty.json -o b.tape
@@ -71,6 +75,8 @@ def fork(
     from flakestorm.api.snapshots import command_hook
     from flakestorm.cli.record import named_tools
 
+    if not _same(tape, options.output):  # that it is the tape itself is told as such
+        demand_free(options.output, force=force, forks=True)
     configured = options.config is not None or options.config_path.exists()
     project = load(options.config_path) if configured else None
     boundary = None if project is None else project.config.boundary
@@ -100,6 +106,10 @@ def fork(
     _tell(options, tape, change, forked)
     tell_unsealed(quiet=options.quiet)
     return 130 if forked.interrupted else 0
+
+
+def _same(tape: Path, other: Path) -> bool:
+    return tape.exists() and other.exists() and tape.samefile(other)
 
 
 def _change(file: Path | None, fault: str | None, resample: bool, model: str | None) -> Change:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.record import demand_free, force_option
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
 
@@ -33,6 +34,7 @@ __all__ = ["gateway"]
 @click.option("--chaos-profile", "profile", metavar="NAME", help="Play this profile (a name or a file).")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="Play exactly these faults.")
 @click.option("--all", "everything", is_flag=True, help="Print every variable launched agents get, proxies included.")
+@force_option
 def gateway(
     options: Globals,
     port: int,
@@ -40,20 +42,23 @@ def gateway(
     profile: str | None,
     injections: tuple[str, ...],
     everything: bool,
+    force: bool,
 ) -> int:
     """Run a boundary on its own, for agents that somebody else starts.
 
     Prints one NAME=URL line per provider variable, closes its output, and serves until Ctrl-C. What crosses is recorded
-    on the tape that -o names. While a command such as `contract run` judges an `http` agent without `start`, the
-    agent's calls belong to that command's runs.
+    on the tape that -o names; one that is there is kept, unless --force is given. While a command such as `contract
+    run` judges an `http` agent without `start`, the agent's calls belong to that command's runs.
 
     \b
     flakestorm gateway --port 8401 > gateway.env &
     export $(flakestorm gateway --port 8401 &)
     """
-    order = _order(options, configured, profile, injections)
     from flakestorm.api import loop_factory
 
+    order = _order(options, configured, profile, injections)
+    if options.output is not None:
+        demand_free(options.output, force=force)
     with asyncio.Runner(loop_factory=loop_factory()) as loop:
         return loop.run(_serve(options, order, port, everything=everything))
 
@@ -75,6 +80,8 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
         ConfigError: the config is wrong, or has no chaos to play.
         Misuse: the faults are given in two ways, or cannot be played.
     """
+    from flakestorm.api import Project
+    from flakestorm.api.placed import telling
     from flakestorm.config import load, tools_of
     from flakestorm.core.choices import entropy_seed
     from flakestorm.faults import profiles
@@ -87,9 +94,16 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
         raise ConfigError(
             "there is no chaos to play: add a 'chaos' block to the config, or name a profile with --chaos-profile",
             file=options.config_path,
+            key=None if config is None else "chaos",
         )
     chaos = profiles.load(profile) if profile is not None else config.chaos if config and configured else None
-    schedule = Schedule.injecting(injections) if chaos is None else Schedule.of(chaos)
+    if chaos is None:
+        schedule = Schedule.injecting(injections)
+    elif config is None:
+        schedule = Schedule.of(chaos)
+    else:
+        with telling(Project(config, options.config_path)):
+            schedule = Schedule.of(chaos)
     seeds = (options.seed, None if config is None else config.advanced.seed, entropy_seed())
     return _Order(
         [] if config is None else tools_of(config, *([chaos] if chaos else [])),

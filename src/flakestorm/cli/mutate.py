@@ -9,6 +9,7 @@ import click
 from flakestorm import api
 from flakestorm.api.mutating import recipe_of
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.streams import given
 from flakestorm.config.vocabulary import MUTATION_TYPES
 from flakestorm.core.choices import entropy_seed
 from flakestorm.errors import Misuse
@@ -21,6 +22,7 @@ __all__ = ["mutate"]
 
 _DEFAULT = 5
 _SHOWN = 300
+_LIMIT_BYTES = 4 << 20
 
 
 @click.command()
@@ -31,8 +33,10 @@ _SHOWN = 300
 def mutate(options: Globals, prompt: str, kinds: tuple[str, ...], count: int | None) -> int:
     """Show the mutations of a prompt; nothing is sent.
 
-    Without --type, of the types of the config, if there is one. The same --seed gives the same mutations.
+    PROMPT is a text, or - for what stands on standard input. Without --type, of the types of the config, if there is
+    one. The same --seed gives the same mutations.
     """
+    prompt = _given() if prompt == "-" else prompt
     recipe = _recipe(options, kinds, count)
     for kind in recipe.types:
         complaint = None if kind == "custom" and recipe.templates else MUTATION_TYPES.complaint(kind)
@@ -46,6 +50,21 @@ def mutate(options: Globals, prompt: str, kinds: tuple[str, ...], count: int | N
     for note in notes:
         click.echo(f"note: {one_line(note, 400)}", err=True)
     return 0
+
+
+def _given() -> str:
+    """The prompt on standard input, without its last line break."""
+    data = given(_LIMIT_BYTES)
+    if len(data) > _LIMIT_BYTES:
+        raise Misuse(f"standard input holds more than {_LIMIT_BYTES >> 20} MiB, which is no prompt")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Misuse(f"standard input is not UTF-8 (byte {error.start}); convert it first") from None
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text:
+        raise Misuse("standard input is empty; write the prompt there, or give it as the argument")
+    return text
 
 
 def _recipe(options: Globals, kinds: tuple[str, ...], count: int | None) -> Recipe:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 if TYPE_CHECKING:
     from flakestorm.api.options import OnRay
@@ -92,7 +92,7 @@ def _options(forms: tuple[str, ...]) -> tuple[click.Parameter, ...]:
         click.option("-q", "--quiet", is_flag=True, default=None, help="Print results only."),
         click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file."),
         click.option("--format", type=click.Choice(forms), help="Form of the report."),
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Every random choice follows from it."),
+        click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Every random choice follows from it."),
         click.option("--trials", type=click.IntRange(min=1), help="Runs of each cell."),
         click.option("--concurrency", type=click.IntRange(1, 100), help="Runs under way at once."),
         click.option("--executor", type=click.Choice(["local", "ray"]), help="Where runs are carried out (local)."),
@@ -110,7 +110,16 @@ def _added(command: Callable[..., T], forms: Sequence[str]) -> Callable[..., T]:
     @wraps(command)
     def with_globals(**params: object) -> T:
         own = {name: value for name, value in params.items() if name not in _NAMES}
-        return command(_gather(click.get_current_context()), **own)
+        found = _gather(click.get_current_context())
+        try:
+            return command(found, **own)
+        except ConfigError as error:
+            if error.line is not None or error.key is None:
+                raise
+            from flakestorm.config.load import placing  # for those whose config is wrong
+
+            with placing(found.config_path):
+                raise
 
     own: list[click.Parameter] = getattr(with_globals, "__click_params__", [])
     with_globals.__click_params__ = [*own, *_options(tuple(forms))]  # type: ignore[attr-defined]

@@ -12,12 +12,43 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.trust import tell_unsealed
 from flakestorm.core.conversation import prompt_of
-from flakestorm.errors import Misuse
+from flakestorm.errors import Misuse, TapeError
 
 if TYPE_CHECKING:
     from flakestorm.config.model import Config
 
-__all__ = ["config_of", "named_tools", "record"]
+__all__ = ["config_of", "demand_free", "force_option", "named_tools", "record"]
+
+
+force_option = click.option("--force", is_flag=True, help="Overwrite a tape that is there.")
+"""Of commands that record what happens once."""
+
+
+def demand_free(path: Path, *, force: bool, forks: bool = False) -> None:
+    """Make sure that no recording is overwritten that nobody can make again.
+
+    Args:
+        path: where a tape is to be written. What is no file (a pipe, a device) or is empty holds nothing.
+        force: whether it may be overwritten all the same.
+        forks: whether a tape that was forked from another may be, because it can be forked again.
+
+    Raises:
+        Misuse: it is there.
+    """
+    if force or not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
+        return
+    raise Misuse(
+        f"{path} exists already, and it would be lost; name another file with -o, or overwrite it with --force"
+    )
+
+
+def _is_fork(path: Path) -> bool:
+    from flakestorm.tape.reader import Tape
+
+    try:
+        return "parent" in Tape.open(path).header
+    except TapeError:
+        return False
 
 
 @click.command(
@@ -28,13 +59,14 @@ __all__ = ["config_of", "named_tools", "record"]
 @click.option(
     "--input", "texts", multiple=True, metavar="TEXT", help="Give the configured agent this input; several are turns."
 )
+@force_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG]...")
-def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -> int:
+def record(options: Globals, texts: tuple[str, ...], force: bool, command: tuple[str, ...]) -> int:
     """Run a program, or give the configured agent an input, and record what crosses its boundary.
 
     The program's input, output and exit code pass through. The tape goes to the file that -o names, by default to
-    .flakestorm/tapes. `boundary.tools` of the config, where there is one, names plain-HTTP tools, and
-    `boundary.redact` what else is secret.
+    .flakestorm/tapes; one that is there is kept, unless --force is given. `boundary.tools` of the config, where there
+    is one, names plain-HTTP tools, and `boundary.redact` what else is secret.
 
     \b
     flakestorm record -o booking.tape -- python agent.py "a flight to Oslo"
@@ -47,6 +79,7 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
     name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
     path = options.output or STORE / "tapes" / name
+    demand_free(path, force=force)
     if texts:
         return _agent(options, prompt_of(texts), path)
     from flakestorm.api.recording import record_command

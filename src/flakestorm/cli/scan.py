@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.cli.streams import given
 from flakestorm.errors import Misuse
 from flakestorm.reports.text import counted, one_line, visible
 
 if TYPE_CHECKING:
     from flakestorm.patterns.finding import Finding
 
-__all__ = ["MAX_BYTES", "scan"]
+__all__ = ["MAX_BYTES", "STDIN", "scan"]
 
 MAX_BYTES = 256 << 20
 """Larger files are not read."""
 
+STDIN = "-"
+"""What stands for standard input among the files; a file of that name is `./-`."""
+
 
 @click.command()
 @global_options
-@click.argument("files", metavar="FILE...", type=click.Path(path_type=Path), nargs=-1, required=True)
-def scan(options: Globals, files: tuple[Path, ...]) -> int:
+@click.argument("names", metavar="FILE...", type=click.Path(), nargs=-1, required=True)
+def scan(options: Globals, names: tuple[str, ...]) -> int:
     """Find personal data and injected instructions in files.
 
-    A FILE is one document; in a .jsonl file each line is one, its text under `text`. Nothing leaves this machine.
+    A FILE is one document, and so is standard input, as `-`; in a .jsonl file each line is one, its text under `text`.
+    Nothing leaves this machine.
 
     Each finding has a confidence from 0 to 1. Numbers that may be more than one thing are reported as each of them.
     With --format json, one `flakestorm-scan/1` object. The exit code is 0 if nothing was found, 1 if something was, and
@@ -35,19 +40,23 @@ def scan(options: Globals, files: tuple[Path, ...]) -> int:
     """
     if options.format not in (None, "json", "terminal"):
         raise Misuse(f"scan has no --format {options.format}; it has terminal and json")
+    if names.count(STDIN) > 1:
+        raise Misuse("standard input can be read once; give - once")
     documents: list[dict[str, Any]] = []
     lines: list[str] = []
     unreadable = 0
-    for file in files:
+    for name in names:
+        file = Path(name)
         try:
-            for index, text in _documents(file):
+            for index, text in _documents(None if name == STDIN else file):
                 found = _findings(text)
                 where = {"file": str(file)} if index is None else {"file": str(file), "index": index}
                 documents.append({**where, "findings": [finding._asdict() for finding in found]})
                 lines += _described(file, index, text, found)
         except (OSError, ValueError, Misuse) as error:
             unreadable += 1
-            click.echo(f"error: {visible(str(file))} cannot be scanned: {_reason(error)}", err=True)
+            what = "standard input" if name == STDIN else visible(str(file))
+            click.echo(f"error: {what} cannot be scanned: {_reason(error)}", err=True)
     _put(documents, lines, options)
     if unreadable:
         return 2
@@ -60,14 +69,18 @@ def _findings(text: str) -> list[Finding]:
     return findings(text)
 
 
-def _documents(file: Path) -> Iterator[tuple[int | None, str]]:
-    """The documents of a file, each with its place in it; None for a file that is one document."""
-    if file.stat().st_size > MAX_BYTES:
+def _documents(file: Path | None) -> Iterator[tuple[int | None, str]]:
+    """The documents of a file, or of standard input, each with its place in it; None for one that is a document."""
+    if file is None:
+        data = given(MAX_BYTES)
+    else:
+        with file.open("rb") as opened:  # not by its size: a pipe has none
+            data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         raise Misuse(f"it has more than {MAX_BYTES >> 20} MiB; split it")
-    data = file.read_bytes()
     if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Misuse("it is not text")
-    if file.suffix.lower() != ".jsonl":
+    if file is None or file.suffix.lower() != ".jsonl":
         yield None, _decoded(data)
         return
     lines = [line for line in enumerate(_decoded(data).split("\n"), 1) if line[1].strip()]

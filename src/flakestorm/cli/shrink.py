@@ -15,10 +15,11 @@ from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import ON_STDOUT, how_to_resume, place_for, results_only, watching
 from flakestorm.cli.saved import both, report_named, saving, store_folder
 from flakestorm.errors import Misuse
-from flakestorm.reports.text import one_line
+from flakestorm.reports.text import counted, one_line
 
 __all__ = ["shrink"]
 
+_SHOWN = 9
 SESSION_LIMIT_BYTES = 16 * 1024 * 1024
 
 
@@ -31,9 +32,10 @@ SESSION_LIMIT_BYTES = 16 * 1024 * 1024
 def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resume: str | None) -> int:
     """Reduce a failing case to its smallest form.
 
-    CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one), a tape, or a session file. The last line
-    is a command that shows the failure again with as few, as weak and as early faults as can be; -o FILE also writes it
-    as a session. With --format json, one `flakestorm-report/1` object instead: its finding is the smallest form.
+    CASE is a report and one of its runs (FILE#RUN, or ID#RUN of a saved one; without #RUN the first that failed, and it
+    is said which), a tape, or a session file (FILE#ID, where it holds several). The last line is a command that shows
+    the failure again with as few, as weak and as early faults as can be; -o FILE also writes it as a session. With
+    --format json, one `flakestorm-report/1` object instead: its finding is the smallest form.
 
     \b
     flakestorm shrink reports/latest/report.json#r-0007
@@ -100,41 +102,88 @@ def _case(name: str, options: Globals, project: api.Project) -> Any:
     from flakestorm.api import shrinking
 
     golden = project.config.golden_prompts
-    if "#" not in name and name.endswith((".yaml", ".yml", ".json")) and (session := _session(Path(name))) is not None:
-        return session
+    where, _, of = name.rpartition("#") if "#" in name else (name, "", "")
+    if where.endswith((".yaml", ".yml", ".json")) and (Path(where).exists() or not of):
+        session = _session(Path(where), of)
+        if session is not None:
+            return session
     if "#" not in name and Path(name).is_file() and not name.endswith(".json"):
         return shrinking.case_of_tape(Path(name), golden=golden)
-    file, _, run = name.rpartition("#") if "#" in name else (name, "", "")
-    report = report_named(file, options)
+    report = report_named(where, options)
     failing = {cell.run: cell.invariant for cell in reversed(report.cells) if cell.verdict == "fail"}
     failing |= {finding.run: finding.invariant for finding in report.findings}
     ids = {each.id: each for each in report.runs}
-    chosen = run or next(iter(sorted(failing)), "")
+    chosen = of or next((each for each in ids if each in failing), "")
+    if not chosen:
+        raise Misuse(f"{name}: no run of this report failed, so there is nothing to shrink; {where}#RUN takes any run")
     if chosen not in ids:
-        known = ", ".join(sorted(failing)[:5]) or "none failed"
-        raise Misuse(f"{name}: the report has no run {run or 'that failed'}; runs that failed: {known}")
+        known = ", ".join(sorted(failing)[:5]) or "none"
+        raise Misuse(f"{name}: the report has no run {of}; runs that failed: {known}")
+    others = [each for each in ids if each in failing and each != chosen]
+    if not of and others:
+        some = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+        click.echo(
+            f"{counted(len(others) + 1, 'run')} of {where} failed; this is {chosen}. Say which for another: "
+            f"{where}#{others[0]} ({some})",
+            err=True,
+        )
     return shrinking.case_of_run(ids[chosen], golden=golden, invariant=failing.get(chosen, ""), seed=report.seed)
 
 
-def _session(path: Path) -> Any:
-    """The case of a session file; None if it is none."""
+def _session(path: Path, name: str) -> Any:
+    """The case of a session in a file; None if it holds none.
+
+    Args:
+        path: the file.
+        name: the session's id; empty where it has only one.
+    """
     import yaml
 
     from flakestorm.api.shrinking import case_of_session
     from flakestorm.config.replays import ReplaySession
+    from flakestorm.reports.document import FORMAT
 
     try:
         if path.stat().st_size > SESSION_LIMIT_BYTES:
             return None
-        found = yaml.safe_load(path.read_bytes())
+        data = path.read_bytes()
+        if FORMAT.encode() in data[:200]:
+            return None
+        found = yaml.safe_load(data)
     except OSError as error:
         raise Misuse(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise Misuse(f"{path}: not a session: {str(error).splitlines()[0]}") from error
+    several = found.get("sessions") if isinstance(found, dict) and set(found) == {"sessions"} else found
+    if isinstance(several, list):
+        found = _one_of(several, path, name)
     if not isinstance(found, dict) or "format" in found or "input" not in found:
         return None
     try:
         session = ReplaySession.of(found)
     except ValueError as error:
         raise Misuse(f"{path}: not a session: {error}") from error
+    if name and session.id != name:
+        raise Misuse(f"{path}: there is no session {name!r} in it; there is {session.id}")
     return case_of_session(session)
+
+
+def _one_of(sessions: list[Any], path: Path, name: str) -> Any:
+    """The session of this id; without one, the only one there is.
+
+    Raises:
+        Misuse: there is none, or there are several.
+    """
+    ids = [str(each.get("id", "")) if isinstance(each, dict) else "" for each in sessions]
+    if not name and len(sessions) == 1:
+        return sessions[0]
+    if name in ids:
+        return sessions[ids.index(name)]
+    known = ", ".join(each for each in ids[:_SHOWN] if each)
+    if name:
+        raise Misuse(f"{path}: there is no session {name!r} in it; there are {known or 'none'}")
+    raise Misuse(
+        f"{path} holds {counted(len(sessions), 'session')} ({known}); say which: {path}#{ids[0]}"
+        if sessions
+        else f"{path} holds no session"
+    )

@@ -18,7 +18,7 @@ from flakestorm.errors import Misuse
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["stand", "unread"]
+__all__ = ["given", "stand", "unread"]
 
 
 _FULL = frozenset({"ENOSPC", "EDQUOT", "EFBIG", "EIO"})
@@ -70,6 +70,26 @@ def stand() -> None:
         line_buffering=out.line_buffering,
         write_through=out.write_through,
     )
+
+
+def given(limit_bytes: int) -> bytes:
+    """What stands on standard input, to its end.
+
+    Args:
+        limit_bytes: how much is taken at most; the byte after it is read too, to tell that there is more.
+
+    Raises:
+        Misuse: nothing can be read there.
+    """
+    parts: list[bytes] = []
+    left = limit_bytes + 1
+    try:
+        while left > 0 and (part := os.read(0, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+    except OSError as error:
+        raise Misuse(f"standard input cannot be read: {error.strerror}") from error
+    return b"".join(parts)
 
 
 def unread(number: int = 1) -> None:

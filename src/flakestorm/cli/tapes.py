@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["tapes"]
 
+_NAMED = 10
+"""How many runs a message names."""
+
 
 @click.group(invoke_without_command=True)
 @global_options
@@ -154,18 +157,29 @@ def prune(options: Globals, keep: int | None, days: float | None) -> int:
 
 
 def _in_store(name: Path, options: Globals) -> Path | None:
-    """Where the tape REPORT/RUN lies in the store; None for whatever is a file, or no such name."""
+    """Where the tape REPORT/RUN lies in the store, or that of a REPORT with one; None for a file, or no such name.
+
+    Raises:
+        Misuse: the report has several tapes, or none of this run.
+    """
     from flakestorm.store.sqlite import Store
 
     report, _, run = name.as_posix().partition("/")
-    if name.exists() or not run:
+    if name.exists():
         return None
     try:
         with Store(store_folder(options)) as store:
-            found = [kept.path for kept in store.tapes(store.find(report)) if kept.run == run]
+            kept = store.tapes(store.find(report))
     except Misuse:
         return None
-    return found[0] if found else None
+    found = [tape.path for tape in kept if tape.run == run or not run]
+    if len(found) == 1:
+        return found[0]
+    runs = ", ".join(tape.run for tape in kept[:_NAMED]) + ("" if len(kept) <= _NAMED else ", ...") or "none"
+    if not run:
+        first = f"; say which: {report}/{kept[0].run} ({runs})" if kept else ""
+        raise Misuse(f"{report} is a saved report with {counted(len(kept), 'tape')}{first}")
+    raise Misuse(f"the saved report {report} has no tape of a run {run}; it has those of {runs}")
 
 
 def _stored(options: Globals, listed: Sequence[Path]) -> Iterator[tuple[Path, Path]]:

@@ -7,7 +7,10 @@ as one `ConfigError` that names every problem with its file, line and key.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from collections.abc import Mapping as Variables
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +24,7 @@ from flakestorm.config.problems import Path as Place
 from flakestorm.config.problems import Problem, config_error, problems_of, written_at
 from flakestorm.errors import ConfigError, Misuse
 
-__all__ = ["load", "loads", "located", "read", "reads", "text_of"]
+__all__ = ["load", "loads", "located", "placing", "read", "reads", "text_of"]
 
 M = TypeVar("M", bound=Strict)
 
@@ -110,6 +113,36 @@ def located(error: Misuse, file: Path, place: Place) -> ConfigError:
     """
     path, line = written_at(place, parse(text_of(file), file=str(file)))
     return ConfigError(str(error), file=file, line=line, key=Problem(path, line, "").key)
+
+
+@contextmanager
+def placing(file: Path) -> Iterator[None]:
+    """While entered, a `ConfigError` that names a key gets the line of that key, in this file if it names none.
+
+    Many settings are understood only by what uses them, which knows the key and not where it was written. A key that is
+    not there (it is missing, or was never in a file) leads to the line of the block that it belongs to; where the file
+    cannot be read any more, or holds something else, the error stays as it is.
+
+    Args:
+        file: a configuration that has been read, as the user named it.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if error.line is not None or error.key is None:
+            raise
+        there = file if error.file is None else error.file
+        try:
+            _, line = written_at(_place_of(error.key), parse(text_of(there), file=str(there)))
+        except ConfigError:
+            raise error from error.__cause__
+        raise ConfigError(error.message, file=there, line=line, key=error.key) from error
+
+
+def _place_of(key: str) -> Place:
+    """A key as people write it, `golden_prompts[1]`, as the keys and indexes it leads by."""
+    parts = re.findall(r"\[(\d+)\]|([^.\[\]]+)", key)
+    return tuple(int(index) if index else name for index, name in parts)
 
 
 def text_of(path: str | os.PathLike[str]) -> str:

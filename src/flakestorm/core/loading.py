@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from flakestorm.core.registry import nearest
 from flakestorm.errors import AgentUnreachable, ConfigError
 
-__all__ = ["LOADED", "importing_from", "last_frames", "load_object"]
+__all__ = ["LOADED", "demand_module", "importing_from", "last_frames", "load_object"]
 
 LOADED: set[str] = set()
 """The modules that were imported here so far. What they have done to this process nobody knows."""
+
+
+_LOOKED_AT = 1000
+"""How many names are compared with one that is not there."""
 
 
 @contextmanager
@@ -50,17 +57,17 @@ def load_object(name: str, *, folder: Path, key: str) -> Any:
         key: the config key that names it, for messages.
 
     Raises:
-        ConfigError: the name is not of that form.
-        AgentUnreachable: the module cannot be imported or has no such attribute.
+        ConfigError: the name is not of that form, or there is nothing of that name: no such module, or nothing so
+            called in it.
+        AgentUnreachable: the module is there and cannot be imported: its own code fails.
     """
-    module_name, colon, path = name.partition(":")
-    parts = path.split(".")
-    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *parts))):
-        raise ConfigError(f"{name!r} is not of the form module:function, for example agent:answer", key=key)
+    module_name, parts = _parts(name, key)
     LOADED.add(module_name)  # also one that fails may have come half-way
     try:
         found: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigError(_no_module(name, error.name, folder), key=key) from error
         raise AgentUnreachable(
             f"{key}: the module {module_name!r} cannot be imported from {folder}: {last_frames(error)}"
         ) from error
@@ -70,8 +77,59 @@ def load_object(name: str, *, folder: Path, key: str) -> Any:
             found = getattr(found, part)
         except AttributeError as error:
             where = ".".join((module_name, *parts[:depth]))
-            raise AgentUnreachable(f"{key}: there is no {part!r} in {where} ({_file(found)})") from error
+            own = getattr(found, "__dict__", {})
+            hint = _hint(part, [each for each in dir(found) if not isinstance(own.get(each), ModuleType)])
+            said = f"{name}: there is no {part!r} in {where} ({_file(found)}){hint}"
+            raise ConfigError(said, key=key) from error
     return found
+
+
+def demand_module(name: str, *, folder: Path, key: str) -> None:
+    """Make sure that the module of `module:attribute.path` is there, as far as that can be told without running code.
+
+    Only the first part of a dotted module is looked for, because the others take importing it. Call it within
+    `importing_from(folder)`.
+
+    Args:
+        name, folder, key: as for `load_object`.
+
+    Raises:
+        ConfigError: the name is not of that form, or there is no such module.
+    """
+    top = _parts(name, key)[0].partition(".")[0]
+    try:
+        there = importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError):  # one that is loaded and does not say where it came from
+        there = True
+    if not there:
+        raise ConfigError(_no_module(name, top, folder), key=key)
+
+
+def _parts(name: str, key: str) -> tuple[str, list[str]]:
+    """The module, and the attributes that lead on from it."""
+    module_name, colon, path = name.partition(":")
+    parts = path.split(".")
+    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *parts))):
+        raise ConfigError(f"{name!r} is not of the form module:function, for example agent:answer", key=key)
+    return module_name, parts
+
+
+def _no_module(name: str, module: str, folder: Path) -> str:
+    """That there is no such module, and which is most like it in the place where it was looked for."""
+    *package, _ = module.split(".")
+    beside = folder.joinpath(*package)
+    files = islice(beside.glob("*.py"), _LOOKED_AT)
+    names = {path.stem for path in files} | {
+        path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)
+    }
+    whole = {".".join((*package, each)) for each in names if each.isidentifier()}
+    where = f"it is neither in {folder} nor in the current folder, nor is it installed"
+    return f"{name}: the module {module!r} cannot be imported: {where}{_hint(module, whole)}"
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    close = nearest(word, [each for each in known if not each.startswith("__")])
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def last_frames(error: BaseException, count: int = 3) -> str:

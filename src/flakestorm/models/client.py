@@ -18,7 +18,7 @@ import aiohttp
 import orjson
 
 from flakestorm.config.model import Model
-from flakestorm.errors import Misuse, ModelFailed
+from flakestorm.errors import ConfigError, ModelFailed
 from flakestorm.wire.limits import told_wait_ms
 from flakestorm.wire.protocols import wire_of
 
@@ -82,14 +82,14 @@ class ModelClient:
         sleep: waits between attempts.
 
     Raises:
-        Misuse: there is no model to ask (`provider: none`).
+        ConfigError: there is no model to ask (`provider: none`).
     """
 
     def __init__(
         self, model: Model, *, timeout_s: float = 60.0, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
         if model.provider == "none":
-            raise Misuse("there is no model to ask: model.provider is none")
+            raise ConfigError("there is no model to ask: it says none", key="model.provider")
         self._model, self._provider, self._sleep = model, _PROVIDERS[model.provider], sleep
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._session: aiohttp.ClientSession | None = None

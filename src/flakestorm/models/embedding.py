@@ -17,7 +17,7 @@ from urllib.parse import quote
 import orjson
 
 from flakestorm.config.model import Model
-from flakestorm.errors import MissingExtra, Misuse, ModelFailed
+from flakestorm.errors import ConfigError, MissingExtra, ModelFailed
 from flakestorm.models.client import ModelClient
 
 __all__ = ["LOCAL_MODEL", "LocalEmbedder", "ModelEmbedder", "cosine"]
@@ -95,14 +95,15 @@ class ModelEmbedder:
         model: the config's block.
 
     Raises:
-        Misuse: the provider has no embeddings.
+        ConfigError: the provider has no embeddings.
     """
 
     def __init__(self, model: Model) -> None:
         if model.provider not in ("ollama", "openai", "google"):
-            raise Misuse(
+            raise ConfigError(
                 f"'measure: model' asks for embeddings, and the provider {model.provider!r} has none; use ollama, "
-                "openai or google, or 'measure: semantic'"
+                "openai or google, or 'measure: semantic'",
+                key="model.provider",
             )
         self._provider, self._client = model.provider, ModelClient(model)
         self._name = model.name if "embed" in model.name else _USUAL.get(model.provider, model.name)

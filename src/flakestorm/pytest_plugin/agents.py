@@ -11,7 +11,7 @@ import pytest
 
 from flakestorm.api import Project, load
 from flakestorm.api.keeping import Kept
-from flakestorm.errors import WorldFailed
+from flakestorm.errors import FlakestormError
 from flakestorm.pytest_plugin.notes import AGENTS
 
 __all__ = ["Agents", "agents_of", "slug"]
@@ -28,7 +28,7 @@ class Agents:
     def __init__(self, tapes: Path, here: Path) -> None:
         self.tapes, self._here = tapes, here
         self._projects: dict[Path, Project] = {}
-        self._kept: dict[Path, Kept | WorldFailed] = {}
+        self._kept: dict[Path, Kept | FlakestormError] = {}
         self._runs = 0
 
     def project(self, path: Path) -> Project:
@@ -47,16 +47,16 @@ class Agents:
         """The agent of a config file, started.
 
         Raises:
-            WorldFailed: it cannot be; it is not tried again.
-            Misuse: the config asks for what there is not.
+            WorldFailed: it cannot be.
+            Misuse: the config asks for what there is not. Neither is tried again.
         """
         if path not in self._kept:
             try:
                 self._kept[path] = Kept(self.project(path), self.tapes)
-            except WorldFailed as error:
+            except FlakestormError as error:
                 self._kept[path] = error
         found = self._kept[path]
-        if isinstance(found, WorldFailed):
+        if isinstance(found, FlakestormError):
             raise found
         return found
 

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from flakestorm.config.base import Strict
 from flakestorm.config.load import reads, text_of
-from flakestorm.config.marked import Mapping, parse
+from flakestorm.config.marked import Mapping, Scalar, parse
 from flakestorm.config.model import Config
 from flakestorm.config.replays import ReplaySession
 from flakestorm.core.conversation import turns_of
@@ -32,6 +32,7 @@ __all__ = ["Incident", "file_name", "in_config", "read_sessions", "session_docum
 _SUFFIXES = (".yaml", ".yml", ".json", ".tape")
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What YAML takes for the end of a line, or for nothing at all, where it is not escaped."""
+_REPORT = "flakestorm-report/1"
 _TAPE = f'"format":"{FORMAT.partition("/")[0]}/'.encode()
 
 
@@ -43,11 +44,13 @@ class Incident:
         session: the session.
         file: the file that holds it; None for one that stands in the config itself.
         folder: what a path in it is relative to.
+        at: what comes before its keys in that file, or in the config: `replays.sessions[0].`.
     """
 
     session: ReplaySession
     file: Path | None
     folder: Path
+    at: str = ""
 
 
 class _Several(Strict, frozen=True, kw_only=True):
@@ -64,11 +67,15 @@ def in_config(config: Config, *, contract: str) -> list[Incident]:
     """
     folder = Path(config.folder)
     found: list[Incident] = []
-    for session in config.replays.sessions:
+    for index, session in enumerate(config.replays.sessions):
+        at = f"replays.sessions[{index}]."
         if session.file:
-            found += read_sessions(folder / session.file, contract=contract)
+            path = folder / session.file
+            if not path.exists():
+                raise ConfigError(f"there is no session file, tape or folder {path}", key=f"{at}file")
+            found += read_sessions(path, contract=contract)
         else:
-            found.append(Incident(session, None, folder))
+            found.append(Incident(session, None, folder, at))
     return found
 
 
@@ -92,6 +99,12 @@ def read_sessions(path: Path, *, contract: str) -> list[Incident]:
         return [_taped(path, contract)]
     text = _as_yaml(text_of(path))
     root = parse(text, file=str(path))
+    if isinstance(root, Mapping) and isinstance(kind := root.entries.get("format"), Scalar) and kind.value == _REPORT:
+        raise ConfigError(
+            f"this is a report and no session; `flakestorm replay export --from-report {path}` makes sessions of its "
+            "failing runs",
+            file=path,
+        )
     several = isinstance(root, Mapping) and set(root.entries) == {"sessions"}
     made: Sequence[ReplaySession]
     if several:
@@ -99,14 +112,15 @@ def read_sessions(path: Path, *, contract: str) -> list[Incident]:
     else:
         made = [reads(text, ReplaySession, file=str(path), folder=path.parent, literal=True)]
     found: list[Incident] = []
-    for session in made:
+    for index, session in enumerate(made):
+        at = f"sessions[{index}]." if several else ""
         if session.file:
             inner = path.parent / session.file
             if inner.resolve() == path.resolve():
-                raise ConfigError("the session names its own file; give 'id' and 'input'", file=path, key="file")
+                raise ConfigError("the session names its own file; give 'id' and 'input'", file=path, key=f"{at}file")
             found += read_sessions(inner, contract=contract) if inner.suffix == ".tape" else _one(inner, path)
         else:
-            found.append(Incident(session, path, path.parent))
+            found.append(Incident(session, path, path.parent, at))
     return found
 
 

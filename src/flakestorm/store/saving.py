@@ -32,9 +32,9 @@ BATCH = 500
 
 
 class _Item(Record, frozen=True):
-    """Something to write: the outline first, then parts (a run with its cells), then the whole."""
+    """Something to write: the outline first, then parts (a run with its cells), then the whole; or that it is none."""
 
-    kind: Literal["outline", "part", "whole"]
+    kind: Literal["outline", "part", "whole", "withdrawn"]
     report: Report
 
 
@@ -59,11 +59,15 @@ class Saving:
         self._lull = Lull()
         self._turns = ExitStack()
         self._ended = False
+        self._made = False
 
     def __enter__(self) -> Saving:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Wait as `close` does. A command that was refused before any run was made leaves no report."""
+        if isinstance(error, Misuse) and self._outline is not None and not self._made:
+            self._queue.put(_Item("withdrawn", self._outline))
         self.close()
 
     def __call__(self, event: Event) -> None:
@@ -76,10 +80,12 @@ class Saving:
                 return
             self._thread = Thread(target=self._work, name="flakestorm-store", daemon=True)
             self._thread.start()
+            self._made = bool(event.outline.runs)
             self._queue.put(_Item("outline", event.outline))
         elif self._outline is None or self._bare is None:
             return
         elif isinstance(event, RunFinished):
+            self._made = True
             self._queue.put(_Item("part", replace(self._bare, runs=(event.run,), cells=event.cells)))
         elif isinstance(event, Finished):
             self._queue.put(_Item("whole", event.report))  # written while reports are
@@ -136,6 +142,8 @@ class Saving:
             if whole is not None:  # it holds what was to be added, too
                 store.finish(id_, self._encode(whole))
                 self.id = id_
+            elif any(item is not None and item.kind == "withdrawn" for item in batch):
+                store.forget(id_)
             end = None in batch
 
     def _batch(self, first: _Item | None) -> list[_Item | None]:

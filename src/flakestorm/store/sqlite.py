@@ -176,6 +176,12 @@ class Store:
         self.finish(id_, document)
         return id_
 
+    def forget(self, id_: str) -> None:
+        """Remove a report that holds no run yet; with runs it stays (`prune` removes it, with its tapes)."""
+        with self._db.writing() as db:
+            if not db.execute("SELECT 1 FROM runs WHERE report = ? LIMIT 1", (id_,)):
+                db.execute("DELETE FROM reports WHERE id = ?", (id_,))
+
     def prune(self, *, keep: int | None = None, before: datetime | None = None) -> Pruned:
         """Remove reports, and the tapes that no report is left for.
 

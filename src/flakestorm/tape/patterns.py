@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from flakestorm.core.regex import later
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError
 
 __all__ = ["Patterns"]
 
@@ -24,14 +24,14 @@ class Patterns:
     """The entries of `boundary.redact`.
 
     Raises:
-        Misuse: one of them is neither a regular expression nor a JSON path; the message names it.
+        ConfigError: one of them is neither a regular expression nor a JSON path; the message names it.
     """
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
-        entries = [entry for entry in entries if entry]
-        self.entries = tuple(entries)
-        self._paths = [_path(entry) for entry in entries if entry.startswith("$")]
-        self._compiled = [_compile(entry) for entry in entries if not entry.startswith("$")]
+        keyed = [(entry, f"boundary.redact[{index}]") for index, entry in enumerate(entries) if entry]
+        self.entries = tuple(entry for entry, _ in keyed)
+        self._paths = [_path(entry, key) for entry, key in keyed if entry.startswith("$")]
+        self._compiled = [_compile(entry, key) for entry, key in keyed if not entry.startswith("$")]
 
     def __bool__(self) -> bool:
         return bool(self._paths or self._compiled)
@@ -55,7 +55,7 @@ class Patterns:
                     yield start, end
 
 
-def _compile(entry: str) -> Any:
+def _compile(entry: str, key: str) -> Any:
     import re2  # few configs have patterns, and it takes a while
 
     options = re2.Options()
@@ -66,20 +66,21 @@ def _compile(entry: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else error
         said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise Misuse(
-            f"boundary.redact: {entry!r} is no regular expression that RE2 knows: {said}; a JSON path begins with '$'"
+        raise ConfigError(
+            f"{entry!r} is no regular expression that RE2 knows: {said}; a JSON path begins with '$'", key=key
         ) from error
 
 
-def _path(entry: str) -> list[tuple[bool, str]]:
+def _path(entry: str, key: str) -> list[tuple[bool, str]]:
     """Steps: (at any depth, the name or index; `*` for all)."""
     steps, at = list[tuple[bool, str]](), 1
     while at < len(entry):
         found = _STEP.match(entry, at)
         if found is None:
-            raise Misuse(
-                f"boundary.redact: {entry!r} is no JSON path from position {at} on; "
-                "write names and indexes, e.g. $.user.ssn, $.items[*].code or $..iban"
+            raise ConfigError(
+                f"{entry!r} is no JSON path from position {at} on; "
+                "write names and indexes, e.g. $.user.ssn, $.items[*].code or $..iban",
+                key=key,
             )
         steps.append((found[1] is not None, next(group for group in found.groups() if group is not None)))
         at = found.end()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ __all__ = ["MAX_LINE_BYTES", "Footer", "Tape", "describe"]
 
 _PATTERNS = 1000  # that a tape may have been recorded with
 _FORMAT = re.compile(r"flakestorm-tape/(\d{1,9})")
+_REPORT = b'"format":"flakestorm-report/'
 
 
 class Footer(Record, frozen=True):
@@ -236,7 +237,7 @@ def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDam
     if number == 1:
         found = _FORMAT.search(line[:1000].decode("utf-8", "replace"))
         if found is None:
-            return TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
+            return _no_tape(path)
         if int(found[1]) != FILE and int(found[1]) not in STEPS:
             return _too_new(path, found[0])
     if not line.endswith(b"\n"):
@@ -245,10 +246,21 @@ def _damaged(path: Path, number: int, line: bytes, error: ValueError) -> TapeDam
     return TapeDamaged(f"{path}:{number}: the tape was edited or damaged at this line: {reason}; {_intact(number - 2)}")
 
 
+def _no_tape(path: Path) -> TapeDamaged:
+    """What a file that is read as a tape is instead, where that can be told."""
+    with suppress(OSError), path.open("rb") as file:
+        if _REPORT in file.read(200).replace(b'": "', b'":"'):
+            return TapeDamaged(
+                f"{path} is not a tape: it is a report, and each of its runs has a tape of its own; give that of the "
+                "run you mean, which is 'tape' in its 'runs'"
+            )
+    return TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
+
+
 def _header(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     kind = content.get("format")
     if not isinstance(kind, str) or not _FORMAT.fullmatch(kind):
-        raise TapeDamaged(f"{path} is not a tape: its first line is not a tape's header")
+        raise _no_tape(path)
     if _form(content) != FILE and _form(content) not in STEPS:
         raise _too_new(path, kind)
     return content

@@ -10,8 +10,9 @@ import pytest
 from agents_support import HOLD, FakeBoundary, FakeLine, config, error, lifelines
 from flakestorm.agents import command
 from flakestorm.agents.command import CommandAgent
+from flakestorm.agents.process import ARGUMENT_LIMIT_BYTES
 from flakestorm.core.answer import AgentError, Answer
-from flakestorm.errors import AgentUnreachable, ConfigError
+from flakestorm.errors import ConfigError
 
 NASTY = "say \"hi\" 'there' $HOME `id`; {braces}\nsecond line \\ é \U0001f600"
 
@@ -143,9 +144,26 @@ async def test_it_is_reset_before_each_run(tmp_path: Path) -> None:
     assert [answer.output for answer in answers] == ["x"] * 3
 
 
+@pytest.mark.parametrize("start", ["printf %s {prompt}", ["printf", "%s", "{prompt}"], "printf %s {prompt} | cat"])
+async def test_an_input_that_is_too_long_for_an_argument_says_the_way_out(tmp_path: Path, start: Any) -> None:
+    fits = ARGUMENT_LIMIT_BYTES - 1
+    assert (await ask(tmp_path, start, "x" * fits)).output == "x" * fits
+    answer = await ask(tmp_path, start, "x" * (fits + 1))
+    assert answer.error is not None
+    assert answer.error.kind == "unreachable"
+    assert "the longest argument has 131,072 bytes" in answer.error.message
+    assert "The input has 131,072 bytes: leave {prompt} out of agent.start" in answer.error.message
+    assert (await ask(tmp_path, "cat", "x" * (fits + 1))).output == "x" * (fits + 1)
+
+
 async def test_a_missing_folder_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnreachable, match=r"agent\.cwd"):
+    (tmp_path / "somewhere").mkdir()
+    said = r"agent\.cwd: the folder .*/nowhere does not exist; did you mean 'somewhere'\?"
+    with pytest.raises(ConfigError, match=said):
         await ask(tmp_path, "cat", cwd="nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"agent\.cwd: .*/file is a file"):
+        await ask(tmp_path, "cat", cwd="file")
 
 
 def test_quotes_that_do_not_match_are_refused_at_once(tmp_path: Path) -> None:

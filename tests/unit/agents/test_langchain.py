@@ -19,7 +19,7 @@ from flakestorm.agents.history import History
 from flakestorm.agents.langchain import answer_of, as_runnable, input_maker
 from flakestorm.agents.reading import read_value
 from flakestorm.core.answer import AgentError
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import ConfigError
 
 
 @dataclass
@@ -77,7 +77,7 @@ def test_the_input_has_the_shape_that_is_asked_for(schema: Any, given: Any) -> N
 
 @pytest.mark.parametrize("schema", [fields("topic", "style"), fields("input", "style", required=("input", "style"))])
 def test_what_one_text_cannot_fill_wants_a_template(schema: Any) -> None:
-    with pytest.raises(AgentUnreachable, match=r"a:b takes \w+, style, .*set agent\.request_template"):
+    with pytest.raises(ConfigError, match=r"a:b takes \w+, style, .*set agent\.request_template"):
         input_maker(Runnable(schema), "a:b")
 
 
@@ -176,7 +176,7 @@ async def test_each_run_of_a_graph_that_keeps_threads_is_a_thread_of_its_own() -
     ],
 )
 def test_what_is_no_runnable(found: Any, said: str) -> None:
-    with pytest.raises(AgentUnreachable, match=said):
+    with pytest.raises(ConfigError, match=said):
         as_runnable(found, config(Path(), type="langchain", endpoint="a:b").agent)
 
 

@@ -170,7 +170,7 @@ async def test_its_environment_is_set_while_it_is_open(tmp_path: Path, monkeypat
     assert answer.output == "1new"
     assert os.environ["SET_BEFORE"] == "old"
     assert "NEW_HERE" not in os.environ
-    with pytest.raises(AgentUnreachable):
+    with pytest.raises(ConfigError):
         await ask(tmp_path, code, at="my_agent:nothing", env={"SET_BEFORE": "new", "NEW_HERE": "1"})
     assert os.environ["SET_BEFORE"] == "old"
 
@@ -219,15 +219,29 @@ async def test_a_reset_that_fails_leaves_the_run_unjudged(tmp_path: Path) -> Non
         ("import no_such_library", "my_agent:answer", "ModuleNotFoundError: No module named 'no_such_library'"),
         ("sys.exit('no key')", "my_agent:answer", "SystemExit: no key"),
         ("def answer(:", "my_agent:answer", "SyntaxError"),
-        ("", "my_agent:answer", "there is no 'answer' in my_agent"),
-        ("class A: pass\nanswer = A()", "my_agent:answer", "of type A and cannot be called"),
-        ("class answer: pass", "my_agent:answer", "is a class"),
-        ("", "no_such_agent:answer", "No module named 'no_such_agent'"),
     ],
 )
 async def test_what_cannot_be_imported_is_unreachable(tmp_path: Path, code: str, at: str, said: str) -> None:
     before = list(sys.path)
     with pytest.raises(AgentUnreachable, match=said):
+        await ask(tmp_path, code, at=at)
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "said"),
+    [
+        ("", "my_agent:answer", "there is no 'answer' in my_agent"),
+        ("def answer(t): return t", "my_agent:anwser", "there is no 'anwser' in .*; did you mean 'answer'"),
+        ("class A: pass\nanswer = A()", "my_agent:answer", "of type A and cannot be called"),
+        ("class answer: pass", "my_agent:answer", "is a class"),
+        ("", "no_such_agent:answer", "the module 'no_such_agent' cannot be imported: it is neither in"),
+        ("", "my_agnet:answer", "did you mean 'my_agent'"),
+    ],
+)
+async def test_what_is_not_there_is_the_configs_fault(tmp_path: Path, code: str, at: str, said: str) -> None:
+    before = list(sys.path)
+    with pytest.raises(ConfigError, match=rf"agent\.endpoint: .*{said}"):
         await ask(tmp_path, code, at=at)
     assert sys.path == before
 

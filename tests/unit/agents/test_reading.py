@@ -132,6 +132,47 @@ def test_what_is_not_json_is_unreadable(body: bytes) -> None:
     assert len(got.message) < 500
 
 
+LATIN = '{"output": "caf\u00e9"}'.encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "read_as"),
+    [
+        (LATIN, "application/json; charset=ISO-8859-1", "caf\u00e9"),
+        (LATIN, 'application/json;odata=verbose; Charset="latin1"', "caf\u00e9"),
+        ('{"output": "\u65e5\u672c"}'.encode("shift_jis"), "application/json; charset=Shift_JIS", "\u65e5\u672c"),
+        (
+            '{"output": "caf\u00e9"}'.encode(),
+            "application/json; charset=ISO-8859-1",
+            "caf\u00e9",
+        ),  # it is UTF-8 after all
+        ('{"output": "caf\u00e9"}'.encode("utf-16"), "application/json; charset=utf-16", "caf\u00e9"),
+        (b'{"output": "a"}', "application/json; charset=utf-99", "a"),
+    ],
+)
+def test_a_reply_is_read_in_the_charset_it_names(body: bytes, content_type: str, read_as: str) -> None:
+    assert read_body(body, None, content_type) == read_as
+
+
+@pytest.mark.parametrize(
+    "charset", ["utf-99", "zlib", "rot13", "unicode_escape", "punycode", "idna", "a\0b", "utf-8", ""]
+)
+def test_what_is_no_charset_leaves_a_reply_unread(charset: str) -> None:
+    got = read_body(LATIN, None, f"application/json; charset={charset}")
+    assert isinstance(got, AgentError)
+    named = charset not in ("utf-8", "")
+    said = f"nor in its charset {charset!r}, which is unknown" if named else "no UTF-8; an agent that writes another"
+    assert said in got.message
+    assert read_body(LATIN, None, None) == read_body(LATIN, None)
+
+
+def test_a_text_that_is_taken_whole_is_read_in_its_charset() -> None:
+    whole = ResponsePath("$")
+    assert read_body(b"caf\xe9", whole, "text/plain; charset=ISO-8859-1") == "caf\u00e9"
+    assert read_body("caf\u00e9".encode(), whole, "text/plain; charset=ISO-8859-1") == "caf\u00e9"
+    assert read_body(b"caf\xe9", whole, "text/plain") == "caf\ufffd"
+
+
 def test_an_empty_reply_says_so() -> None:
     assert read_body(b" \n", None) == AgentError("unreadable", "the reply is empty")
 

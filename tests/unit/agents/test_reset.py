@@ -11,7 +11,7 @@ from aiohttp import web
 from agents_support import config, serving
 from flakestorm.agents.ready import free_port
 from flakestorm.agents.reset import Reset
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import AgentUnreachable, ConfigError
 
 
 def reset(folder: Path, **agent: Any) -> Reset:
@@ -81,8 +81,14 @@ async def test_the_function_is_called(tmp_path: Path, kind: str) -> None:
 )
 async def test_a_function_that_is_not_there_is_said_before_any_run(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "reset_it.py").write_text("x = 1")
-    with pytest.raises(AgentUnreachable, match=rf"agent\.reset_function: .*{said}"):
+    with pytest.raises(ConfigError, match=rf"agent\.reset_function: .*{said}"):
         await call(tmp_path, reset_function=name)
+
+
+async def test_a_module_whose_own_code_fails_is_not_the_configs_fault(tmp_path: Path) -> None:
+    (tmp_path / "reset_broken.py").write_text("import no_such_library")
+    with pytest.raises(AgentUnreachable, match=r"agent\.reset_function: .*No module named 'no_such_library'"):
+        await call(tmp_path, reset_function="reset_broken:go")
 
 
 def test_runs_that_share_what_is_reset_take_turns(tmp_path: Path) -> None:
@@ -96,3 +102,25 @@ def test_runs_that_share_what_is_reset_take_turns(tmp_path: Path) -> None:
     assert free(instances=True, reset_endpoint="http://127.0.0.1:{port}/reset")
     assert not free(instances=True, reset_endpoint="http://127.0.0.1:9/store/reset")
     assert not free(instances=True, reset_function="a:b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "endpoint", "right"),
+    [
+        ({"type": "command", "start": "cat"}, "/reset", False),
+        ({"type": "python", "endpoint": "a:b"}, "reset", False),
+        ({"type": "python", "endpoint": "a:b"}, "http://127.0.0.1:9/reset", True),
+        ({"endpoint": "http://127.0.0.1:{port}/ask", "start": "x"}, "/reset", True),
+        ({"endpoint": "http://127.0.0.1:{port}/ask", "start": "x"}, "http://127.0.0.1:{port}/reset", True),
+        ({"endpoint": "http://127.0.0.1:9/ask"}, "ftp://127.0.0.1/reset", False),
+    ],
+)
+def test_an_endpoint_that_is_no_place_is_said_before_any_run(
+    tmp_path: Path, kind: dict[str, Any], endpoint: str, right: bool
+) -> None:
+    agent = config(tmp_path, **kind, reset_endpoint=endpoint).agent
+    if right:
+        Reset(agent, tmp_path)
+        return
+    with pytest.raises(ConfigError, match=r"^agent\.reset_endpoint: .* is not an HTTP URL"):
+        Reset(agent, tmp_path)

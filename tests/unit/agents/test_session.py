@@ -33,6 +33,13 @@ def test_an_id_goes_into_the_body_at_its_path() -> None:
     assert json.loads(session.put(ASKED).body) == {"input": "hi", "meta": {"thread": 7}}
 
 
+def test_an_id_is_found_in_a_reply_of_another_charset() -> None:
+    session = begun(body="thread", made_by="agent")
+    body = '{"output": "caf\u00e9", "thread": "\u00e9t\u00e9"}'.encode("latin-1")
+    session.take(Response(200, "OK", (("Content-Type", "application/json; charset=ISO-8859-1"),), body, whole=True))
+    assert json.loads(session.put(ASKED).body) == {"input": "hi", "thread": "\u00e9t\u00e9"}
+
+
 def test_an_id_goes_into_the_query_where_fields_do() -> None:
     session = begun(body="thread")
     params = dict(session.put(Request("GET", "http://agent/", params=(("input", "hi"),))).params)

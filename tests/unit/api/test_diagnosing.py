@@ -7,7 +7,7 @@ import pytest
 from flakestorm.api import Options, Project
 from flakestorm.api.diagnosing import Diagnosis, diagnose
 from flakestorm.config.model import Config
-from flakestorm.errors import AgentUnreachable, Misuse
+from flakestorm.errors import ConfigError, Misuse
 
 HEAD = """
 import pathlib, time, uuid
@@ -55,7 +55,7 @@ def test_silence_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_who_is_not_there_cannot_be_judged(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnreachable):
+    with pytest.raises(ConfigError, match="there is no 'missing' in doctor_nobody"):
         doctor(tmp_path, "", "doctor_nobody", endpoint="doctor_nobody:missing")
 
 

@@ -11,7 +11,7 @@ from flakestorm.api.keeping import Kept
 from flakestorm.config.model import Scenario, ToolFault
 from flakestorm.core.call import Call, Reply
 from flakestorm.engine.plan import BASELINE, Trial
-from flakestorm.errors import AgentUnreachable, Misuse
+from flakestorm.errors import ConfigError, Misuse
 from plugin_support import project
 
 TRIAL = Trial("r-1", BASELINE, 0, "a", 1, ())
@@ -52,6 +52,6 @@ def test_what_cannot_be_played_is_said_and_the_agent_goes_on(kept) -> None:
 def test_an_agent_that_cannot_be_had(tmp_path) -> None:
     config = project(tmp_path, "", agent="nothing_here:answer") / "flakestorm.yaml"
     before = threading.active_count()
-    with pytest.raises(AgentUnreachable, match="nothing_here"):
+    with pytest.raises(ConfigError, match="nothing_here"):
         Kept(load(config), tmp_path)
     assert threading.active_count() == before

@@ -5,6 +5,7 @@ import pytest
 
 from flakestorm.api.options import OnRay
 from flakestorm.cli.options import Globals, global_options
+from flakestorm.config.model import Advanced
 from flakestorm.errors import Misuse
 
 SEEN: list[Globals] = []
@@ -33,6 +34,18 @@ def test_global_options_stand_before_or_after_the_command_and_the_later_one_wins
     assert seen("--seed", "1", "leaf").seed == 1
     assert seen("leaf", "--seed", "2").seed == 2
     assert seen("--seed", "1", "--quiet", "leaf", "--seed", "2") == Globals(seed=2, quiet=True)
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -1, 0, 2**63 - 1, -(2**63) - 1, 2**63])
+def test_a_seed_is_taken_where_a_config_takes_it(seed: int) -> None:
+    try:
+        in_config = Advanced.of({"seed": seed}).seed
+    except ValueError:
+        with pytest.raises(click.BadParameter, match="is not in the range"):
+            seen("leaf", "--seed", str(seed))
+    else:
+        assert seen("leaf", "--seed", str(seed)).seed == in_config == seed
+        assert seen("leaf", f"--seed={seed}").seed == seed
 
 
 def test_a_commands_own_options_stay_its_own() -> None:

@@ -46,3 +46,21 @@ def test_everything_else_is_as_it_was(tmp_path: Path, unbuffered: str) -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False)
     assert done.stdout in (b"\xfc\n\xff\nend\n", b"\xff\n\xfc\nend\n")
+
+
+def test_standard_input_is_taken_up_to_a_limit_and_one_byte() -> None:
+    code = "from flakestorm.cli.streams import given; print(len(given(LIMIT)))"
+    for limit, taken in ((100, 11), (11, 11), (5, 6)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.replace("LIMIT", str(limit))], input="hello there", capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.stdout == f"{taken}\n", done.stderr
+
+
+def test_standard_input_that_cannot_be_read_is_told() -> None:
+    code = (
+        "from flakestorm.cli.streams import given; from flakestorm.errors import Misuse\n"
+        "try: given(5)\nexcept Misuse as error: print(error)"
+    )
+    assert python(code, "<&-").stdout == "standard input cannot be read: Bad file descriptor\n"

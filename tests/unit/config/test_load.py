@@ -8,7 +8,7 @@ import pytest
 
 from config_legacy import LEGACY
 from config_support import BASE, config
-from flakestorm.config.load import load, loads, read, reads, text_of
+from flakestorm.config.load import load, loads, placing, read, reads, text_of
 from flakestorm.config.marked import MAX_BYTES
 from flakestorm.config.model import Config, Scenario
 from flakestorm.errors import ConfigError
@@ -129,3 +129,50 @@ def test_the_result_is_frozen() -> None:
     with pytest.raises(AttributeError, match="immutable"):
         config().version = "2.0"
     assert isinstance(config(), Config)
+
+
+PLACED = """version: "2.0"
+agent:
+  endpoint: "http://127.0.0.1:9"
+  headers:
+    X.Y: "1"
+golden_prompts:
+  - a
+  - b
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("agent.endpoint", 3),
+        ("agent.headers.X.Y", 4),  # a name with a dot leads as far as it can be followed
+        ("golden_prompts[1]", 8),
+        ("golden_prompts[7]", 6),
+        ("agent.session", 2),
+        ("contract.chaos_matrix", 1),
+        ("model", 1),
+    ],
+)
+def test_a_complaint_about_a_key_gets_the_line_of_what_there_is_of_it(tmp_path: Path, key: str, line: int) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_text(PLACED)
+    with pytest.raises(ConfigError) as caught, placing(file):
+        raise ConfigError("no", key=key)
+    assert (caught.value.line, caught.value.key, caught.value.message) == (line, key, "no")
+    assert str(caught.value) == f"{file}:{line}: {key}: no"
+
+
+def test_a_complaint_about_another_file_gets_the_line_there(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("id: a\ncontract: b\n")
+    with pytest.raises(ConfigError, match=r"s\.yaml:2: contract: no$"), placing(tmp_path / "f.yaml"):
+        raise ConfigError("no", file=tmp_path / "s.yaml", key="contract")
+
+
+@pytest.mark.parametrize("text", [None, "[", "\0"])
+def test_where_nothing_can_be_looked_up_the_complaint_stays(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "f.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ConfigError, match=r"^model: no$"), placing(file):
+        raise ConfigError("no", key="model")

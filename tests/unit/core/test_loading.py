@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.core.loading import importing_from, last_frames, load_object
+from flakestorm.core.loading import demand_module, importing_from, last_frames, load_object
 from flakestorm.errors import AgentUnreachable, ConfigError
 
 
@@ -59,8 +59,26 @@ def test_attribute_paths(tmp_path: Path) -> None:
     write(tmp_path / "pack_age", "__init__", "")
     with importing_from(tmp_path):
         assert load(tmp_path, "pack_age.inner:A.b") == {"c": 1}
-        with pytest.raises(AgentUnreachable, match=r"no 'x' in pack_age\.inner\.A"):
+        with pytest.raises(ConfigError, match=r"no 'x' in pack_age\.inner\.A"):
             load(tmp_path, "pack_age.inner:A.x")
+        with pytest.raises(ConfigError, match=r"'pack_age\.iner' cannot .*; did you mean 'pack_age\.inner'\?"):
+            load(tmp_path, "pack_age.iner:A")
+
+
+def test_a_module_that_is_there_and_fails_is_not_the_configs_fault(tmp_path: Path) -> None:
+    write(tmp_path, "fails_itself", "import fails_itself_too")
+    with importing_from(tmp_path), pytest.raises(AgentUnreachable, match="No module named 'fails_itself_too'"):
+        load(tmp_path, "fails_itself:x")
+
+
+def test_whether_a_module_is_there_is_told_without_running_it(tmp_path: Path) -> None:
+    write(tmp_path, "never_run", "raise SystemExit('was run')")
+    with importing_from(tmp_path):
+        demand_module("never_run:anything", folder=tmp_path, key="agent.endpoint")
+        demand_module("json.tool:main", folder=tmp_path, key="agent.endpoint")
+        demand_module("__main__:x", folder=tmp_path, key="agent.endpoint")
+        with pytest.raises(ConfigError, match=r"^agent\.endpoint: nevr_run:x: .*did you mean 'never_run'\?"):
+            demand_module("nevr_run:x", folder=tmp_path, key="agent.endpoint")
 
 
 @pytest.mark.parametrize("name", ["agent", "agent:", ":run", "agent:run()", "../agent:run", "a b:c", "agent:run:x"])

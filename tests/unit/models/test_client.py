@@ -164,5 +164,5 @@ async def test_its_calls_are_on_no_tape(up: Upstream) -> None:
 
 
 def test_no_model_cannot_be_asked() -> None:
-    with pytest.raises(Misuse, match="provider is none"):
+    with pytest.raises(Misuse, match=r"^model\.provider: there is no model to ask"):
         ModelClient(Model(provider="none"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.errors import AgentUnreachable
+from flakestorm.errors import ConfigError
 from flakestorm.pytest_plugin.agents import Agents, slug
 from plugin_support import project
 
@@ -14,7 +14,7 @@ def test_each_is_started_once_and_a_failure_is_not_tried_again(tmp_path) -> None
     agents = Agents(tmp_path, tmp_path)
     errors = []
     for _ in range(2):
-        with pytest.raises(AgentUnreachable) as caught:
+        with pytest.raises(ConfigError) as caught:
             agents.kept(folder / "flakestorm.yaml")
         errors.append(caught.value)
     assert errors[0] is errors[1]

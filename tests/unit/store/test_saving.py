@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from flakestorm.engine.events import Finished, Note, Planned, RunFinished
+from flakestorm.errors import ConfigError
 from flakestorm.reports.document import from_document, to_document
 from flakestorm.store import lull
 from flakestorm.store.database import VARIABLE
@@ -157,3 +158,15 @@ def test_what_was_told_to_be_saved_survives_a_kill(tmp_path) -> None:
     with Store(tmp_path / "s", write=True) as store:
         assert from_document(store.document(done.stdout.strip())) == sample()
         store.save(to_document(sample()))
+
+
+def test_a_command_that_is_refused_before_any_run_leaves_no_report(tmp_path) -> None:
+    refused = ConfigError("there is no such function", key="agent.endpoint")
+    for until, error, left in ((0, refused, []), (0, KeyboardInterrupt(), [0]), (5, refused, [0, 5])):
+        saving = Saving(tmp_path / "s", to_document)
+        tell(saving, sample(), until=until)
+        with pytest.raises(type(error)), saving:
+            raise error
+        assert (saving.id, saving.problem) == (None, None)
+        with Store(tmp_path / "s") as store:
+            assert sorted(entry.runs for entry in store.entries()) == left

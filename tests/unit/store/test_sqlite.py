@@ -180,3 +180,12 @@ def test_processes_write_and_prune_side_by_side(tmp_path) -> None:
     with Store(tmp_path / "s") as store:
         assert len(store.entries()) == 8
         assert all(tape.path.is_file() for tape in store.tapes())
+
+
+def test_a_report_is_forgotten_while_it_holds_no_run(tmp_path) -> None:
+    outline = to_document(replace(sample(), runs=(), cells=()))
+    with Store(tmp_path, write=True) as store:
+        empty, whole = store.begin(outline), store.save(to_document(sample()))
+        for id_ in (empty, whole, "nobody"):
+            store.forget(id_)
+        assert [entry.id for entry in store.entries()] == [whole]
