@@ -17,6 +17,7 @@ from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
 from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
 from flakestorm.errors import CallFailed, Misuse
+from flakestorm.tape.handshakes import Handshakes
 from flakestorm.tape.match import Entry, Match, Matcher
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
@@ -92,6 +93,8 @@ class Player:
         self._telling = telling or Telling()
         self._at, self._kept, self._pinned, self._strays = at, kept, pinned, strays
         self._lock = threading.Lock()  # an agent's threads share it
+        leaves = until is not None or allow_live
+        self._handshakes = Handshakes() if leaves and any(map(_begins, matcher.entries)) else None
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
         self.leave: Callable[[], None] = _done
@@ -118,6 +121,11 @@ class Player:
 
     def stage(self, call: Call) -> Flow | Call:
         """Answers from the tape; see the class."""
+        if self._handshakes is None or call.kind != "mcp":
+            return self._staged(call)
+        return chain(self._staged, self._handshakes.stage)(call)
+
+    def _staged(self, call: Call) -> Flow | Call:
         with self._lock:
             if call.upload is not None:
                 match = Match("diverged", None, ("its body is streamed by the agent, so it is not known here",))
@@ -132,7 +140,13 @@ class Player:
             self.played.append(played)
             if unknown:
                 return call if self._live else _answer(_refusal(call, f"flakestorm replay: {played}"))
-            return _answer(self._reply(match))
+            return self._served(call, match)
+
+    def _served(self, call: Call, match: Match) -> Flow:
+        reply = self._reply(match)
+        if self._handshakes is not None and call.kind == "mcp" and isinstance(reply, Reply):
+            self._handshakes.served(call, reply.headers)
+        return _answer(reply)
 
     def _match(self, call: Call) -> Match:
         telling, matcher = self._telling, self._matcher
@@ -258,6 +272,10 @@ def _refusal(call: Call, text: str) -> Reply:
     body = orjson.dumps({"type": "error", "error": error})
     fields = (("content-type", "application/json"), ("content-length", str(len(body))), ("x-should-retry", "false"))
     return Reply(400, fields, body, (), "Bad Request")
+
+
+def _begins(entry: Entry) -> bool:
+    return entry.site.kind == "mcp" and entry.site.name == "initialize"
 
 
 def _number(entries: Sequence[Entry], site: Site) -> int:
