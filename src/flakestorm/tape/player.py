@@ -16,9 +16,11 @@ from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
 from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
-from flakestorm.errors import CallFailed, Misuse
+from flakestorm.errors import CallFailed, Misuse, StageError
+from flakestorm.tape.difference import differences
 from flakestorm.tape.handshakes import Handshakes
 from flakestorm.tape.match import Entry, Match, Matcher
+from flakestorm.tape.prompts import Prompt, prompts_of
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
 
@@ -94,6 +96,7 @@ class Player:
         self._at, self._kept, self._pinned, self._strays = at, kept, pinned, strays
         self._lock = threading.Lock()  # an agent's threads share it
         leaves = until is not None or allow_live
+        self._prompts = prompts_of(matcher.entries)
         self._handshakes = Handshakes() if leaves and any(map(_begins, matcher.entries)) else None
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
@@ -143,6 +146,37 @@ class Player:
             return self._served(call, match)
 
     def _served(self, call: Call, match: Match) -> Flow:
+        entry = match.entry
+        if self._prompts and entry is not None:
+            if entry.spoken:
+                return self._asking_agent(call, entry, len(self.played) - 1)
+            if (prompts := self._prompts.get(entry.n)) is not None:
+                return self._prompting(call, match, prompts)
+        return self._replied(call, match)
+
+    def _prompting(self, call: Call, match: Match, prompts: Sequence[Prompt]) -> Flow:
+        """The server says something of itself before it answers."""
+        for prompt in prompts:
+            yield prompt.call(call.lane, self._telling.said(prompt.entry.spoken))
+        with self._lock:
+            flow = self._replied(call, match)
+        return (yield from flow)
+
+    def _asking_agent(self, call: Call, entry: Entry, at: int) -> Flow:
+        """The server asks its client, so it is the agent that answers; `played[at]` is to say if it does otherwise."""
+        reply = yield call
+        if reply is None:
+            raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
+        if isinstance(reply.body, bytes):
+            recorded = _plainly(entry.reply.body.decode("utf-8", "replace"))
+            told = _plainly(self._telling.text(reply.body.decode("utf-8", "replace")))
+            with self._lock:
+                if not self._matcher.same(recorded, told):
+                    details = tuple(f"the agent answered otherwise: {line}" for line in differences(recorded, told))
+                    self.played[at] = Played(self.played[at].site, Match("diverged", entry, details))
+        return reply
+
+    def _replied(self, call: Call, match: Match) -> Flow:
         reply = self._reply(match)
         if self._handshakes is not None and call.kind == "mcp" and isinstance(reply, Reply):
             self._handshakes.served(call, reply.headers)
@@ -272,6 +306,16 @@ def _refusal(call: Call, text: str) -> Reply:
     body = orjson.dumps({"type": "error", "error": error})
     fields = (("content-type", "application/json"), ("content-length", str(len(body))), ("x-should-retry", "false"))
     return Reply(400, fields, body, (), "Bad Request")
+
+
+def _plainly(answer: str) -> str:
+    """What a JSON-RPC answer says, in one way of writing it."""
+    try:
+        document = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return answer
+    told = {key: value for key, value in document.items() if key != "id"} if isinstance(document, dict) else document
+    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _begins(entry: Entry) -> bool:

@@ -27,6 +27,7 @@ from flakestorm.wire.sse import events, looks_like_sse
 __all__ = [
     "ANSWER",
     "BATCH",
+    "LATER",
     "WORK",
     "Mcp",
     "Message",
@@ -37,6 +38,7 @@ __all__ = [
     "name_of",
     "read",
     "result_text",
+    "to_client",
     "works",
 ]
 
@@ -48,6 +50,9 @@ ANSWER = "response"
 
 BATCH = "batch"
 """The name of several messages in one body, which the revision 2025-03-26 allowed and no later one does."""
+
+LATER = "LATER"
+"""The method of a call to the client's own end that is to reach it only after the answer which is being given."""
 
 _METHODS = frozenset(
     (
@@ -150,6 +155,12 @@ def works(call: Call) -> bool:
     if message is None:  # of what cannot be read, only its name and its method can tell
         return call.method not in ("GET", "DELETE") and call.name != BATCH
     return message.method in WORK
+
+
+def to_client(method: str, url: str) -> bool:
+    """Whether a call is what a server says to its client, so that it is the agent that answers (`mcp_relay.py`)."""
+    piped = url.startswith("stdio://") and url.endswith("/client")
+    return method in ("CALL", LATER) and (piped or url.endswith("#client"))
 
 
 def housekeeping(name: str) -> bool:
