@@ -31,6 +31,7 @@ __all__ = [
     "WORK",
     "Mcp",
     "Message",
+    "answered_elsewhere",
     "housekeeping",
     "identify",
     "key_of",
@@ -147,6 +148,11 @@ def identify(call: Call) -> tuple[str, str] | None:
     if not _ours(message, marked=marked or _in_session(call.url)):
         return None
     return name_of(message), wire
+
+
+def answered_elsewhere(call: Call) -> bool:
+    """Whether the reply to this call is not the answer to what it asks; see `identify`."""
+    return call.kind == "mcp" and call.method == "POST" and not call.wire
 
 
 def works(call: Call) -> bool:
