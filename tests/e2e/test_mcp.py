@@ -161,3 +161,35 @@ def test_a_fork_gets_a_session_over_http_too(tmp_path: Path) -> None:
         assert done.out.strip() == "echo: hi echo: hi echo: hi |", done.err
         done = flakestorm(tmp_path, "fork", "a.tape", "--at", "mcp/echo#2", "--fault", "error", "-o", "b.tape")
     assert (done.code, done.out.strip()) == (0, "echo: hi Error: 503 Service Unavailable echo: hi |"), done.err
+
+
+STREAMED_AGENT = """
+import asyncio, os, sys
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+
+async def main():
+    async with sse_client(os.environ["FLAKESTORM_MCP_NOTES"]) as (read, write):
+        async with ClientSession(read, write) as session:
+            await session.initialize()
+            await session.list_tools()
+            for text in sys.stdin.read().split():
+                print((await session.call_tool("echo", {"text": text})).content[0].text, end=" ")
+
+asyncio.run(main())
+"""
+
+
+def test_the_older_transport_is_replayed_and_forked_too(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="the mcp package is not installed")
+    (tmp_path / "streamed.py").write_text(STREAMED_AGENT)
+    with listening("sse") as url:
+        agent = {"type": "command", "start": [sys.executable, "streamed.py"], "mcp": {"notes": url}}
+        write_config(tmp_path, agent=agent)
+        done = flakestorm(tmp_path, "record", "--input", "a b c", "-o", "a.tape")
+        assert done.out.strip() == "echo: a echo: b echo: c", done.err
+        done = flakestorm(tmp_path, "fork", "a.tape", "--at", "mcp/echo#2", "--fault", "error", "-o", "b.tape")
+        assert (done.code, done.out.strip()) == (0, "echo: a Error: 503 Service Unavailable echo: c"), done.err
+
+    done = flakestorm(tmp_path, "verify-tape", "a.tape")  # nobody is there any more
+    assert done.code == 0, done.out + done.err

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 
 import orjson
+from msgspec.structs import replace
 
 from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
@@ -20,9 +21,10 @@ from flakestorm.errors import CallFailed, Misuse, StageError
 from flakestorm.tape.difference import differences
 from flakestorm.tape.handshakes import Handshakes
 from flakestorm.tape.match import Entry, Match, Matcher
-from flakestorm.tape.prompts import Prompt, prompts_of
+from flakestorm.tape.prompts import Prompt, openings_of, prompts_of
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
+from flakestorm.wire.mcp.protocol import OPEN
 
 __all__ = ["MISMATCH", "Played", "Player", "Playing"]
 
@@ -96,7 +98,7 @@ class Player:
         self._at, self._kept, self._pinned, self._strays = at, kept, pinned, strays
         self._lock = threading.Lock()  # an agent's threads share it
         leaves = until is not None or allow_live
-        self._prompts = prompts_of(matcher.entries)
+        self._prompts, self._openings = prompts_of(matcher.entries), openings_of(matcher.entries)
         self._handshakes = Handshakes() if leaves and any(map(_begins, matcher.entries)) else None
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
@@ -147,12 +149,22 @@ class Player:
 
     def _served(self, call: Call, match: Match) -> Flow:
         entry = match.entry
+        if entry is not None and entry.n in self._openings:
+            return self._opening(call, match, self._openings[entry.n])
         if self._prompts and entry is not None:
             if entry.spoken:
                 return self._asking_agent(call, entry, len(self.played) - 1)
             if (prompts := self._prompts.get(entry.n)) is not None:
                 return self._prompting(call, match, prompts)
         return self._replied(call, match)
+
+    def _opening(self, call: Call, match: Match, begins: bytes) -> Flow:
+        """A stream on which the answers to other calls come: it is held open, and they come when they are served."""
+        reply = self._reply(match)
+        held = yield replace(call, method=OPEN, body=begins, site=None)
+        if held is None or not isinstance(reply, Reply):
+            raise reply if isinstance(reply, CallFailed) else StageError(f"{call.url} was answered by nothing")
+        return Reply(reply.status, reply.headers, held.body, reply.through, reply.reason)
 
     def _prompting(self, call: Call, match: Match, prompts: Sequence[Prompt]) -> Flow:
         """The server says something of itself before it answers."""

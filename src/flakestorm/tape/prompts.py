@@ -7,15 +7,18 @@ goes with the client's message that it followed: while that was under way, or el
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 from flakestorm.core.call import Call
 from flakestorm.tape.match import Entry
 from flakestorm.wire.mcp.protocol import LATER, Mcp, housekeeping
 
-__all__ = ["Prompt", "prompts_of"]
+__all__ = ["Prompt", "openings_of", "prompts_of"]
 
+_PLACE = re.compile(rb"^(data: ?)/r/[^/\s]+/p/[^/\s]+", re.MULTILINE)  # of the recorded run, on its gateway
 _HEADERS = (("content-type", "application/json"),)
 
 
@@ -61,6 +64,27 @@ def prompts_of(entries: Iterable[Entry]) -> dict[int, list[Prompt]]:
         parent, later = _parent(entry, asked.get((url, entry.lane), []))
         if parent is not None:
             found.setdefault(parent.n, []).append(Prompt(entry, later))
+    return found
+
+
+def openings_of(entries: Iterable[Entry]) -> dict[int, bytes]:
+    """The event by which each recorded stream of MCP's HTTP+SSE transport began that the gateway held, by its number.
+
+    What such a stream brought belongs to the messages that were posted, which are calls of their own.
+
+    Args:
+        entries: what was recorded.
+    """
+    entries = list(entries)
+    posted = {entry.url for entry in entries if entry.site.kind == "mcp" and entry.asked.hard[2] == "CALL"}
+    found: dict[int, bytes] = {}
+    for entry in entries if posted else ():
+        if entry.reply.stream and entry.reply.chunks and entry.reply.chunks[0].startswith(b"event: endpoint"):
+            begins = entry.reply.body.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+            begins = _PLACE.sub(rb"\1", begins)
+            data = begins.partition(b"data:")[2].strip().decode("utf-8", "replace")
+            if urljoin(entry.url, data) in posted:
+                found[entry.n] = begins + b"\n\n"
     return found
 
 

@@ -2,7 +2,7 @@ import json
 
 from flakestorm.core.site import Site
 from flakestorm.tape.model import Exchange
-from flakestorm.tape.prompts import prompts_of
+from flakestorm.tape.prompts import openings_of, prompts_of
 from flakestorm.wire.mcp.protocol import LATER, to_client
 from replay_support import exchange, matcher, reply
 
@@ -69,3 +69,13 @@ def test_a_prompt_as_a_call() -> None:
 def test_without_any_nothing_is_kept() -> None:
     assert found(said(0, "pay", 0, 50)) == {}
     assert not matcher(said(0, "pay", 0, 50)).entries[0].spoken
+
+
+def test_a_stream_that_the_gateway_held_begins_where_it_says_where_to_post() -> None:
+    events = [b"event: endpoint\r\ndata: /r/T/p/mcp-w/messages?s=1\r\n\r\n", b"event: message\ndata: {}\n\n"]
+    stream = reply(stream=True, chunks=events)
+    opened = exchange(0, b"", stream, site=Site("mcp", "GET", 1), method="GET", url="http://h/sse")
+    called = said(1, "pay", 0, 50, "http://h/messages?s=1")
+    assert openings_of(matcher(opened, called).entries) == {0: b"event: endpoint\ndata: /messages?s=1\n\n"}
+    assert openings_of(matcher(opened).entries) == {}
+    assert openings_of(matcher(opened, said(1, "pay", 0, 50, "http://h/other")).entries) == {}

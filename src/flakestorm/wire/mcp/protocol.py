@@ -28,6 +28,7 @@ __all__ = [
     "ANSWER",
     "BATCH",
     "LATER",
+    "OPEN",
     "WORK",
     "Mcp",
     "Message",
@@ -54,6 +55,10 @@ BATCH = "batch"
 
 LATER = "LATER"
 """The method of a call to the client's own end that is to reach it only after the answer which is being given."""
+
+OPEN = "OPEN"
+"""The method of a call that wants the stream of an HTTP+SSE session held open in the server's place. Its body is the
+event by which the recorded stream began."""
 
 _METHODS = frozenset(
     (
