@@ -125,9 +125,13 @@ def answering(body: bytes, asked: bytes) -> bytes:
     if _parsed(body) is not None:
         return numbered(body)
     lines = body.splitlines(keepends=True)
-    return b"".join(
-        b"data: " + numbered(line[5:].strip()) + b"\n" if line.startswith(b"data:") else line for line in lines
-    )
+
+    def told(line: bytes) -> bytes:
+        if line.startswith(b"data:"):
+            return b"data: " + numbered(line[5:].strip()) + b"\n"
+        return numbered(line.strip()) + b"\n" if line.startswith(b"{") else line
+
+    return b"".join(map(told, lines))
 
 
 def _parsed(data: bytes) -> Any:
