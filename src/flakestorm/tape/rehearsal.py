@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from flakestorm.core.call import Call, Reply
+from flakestorm.core.call import Call, Reply, header, with_header
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Site
 from flakestorm.errors import CallFailed, StageError
@@ -108,13 +108,16 @@ def _inward(call: Call) -> Flow:
 
 
 def _again(reply: Recorded, call: Call) -> Reply:
-    chunks = list(reply.chunks)
+    chunks, headers = list(reply.chunks), reply.headers
     if call.kind == "mcp":
         whole = b"".join(chunks)
         numbered = answering(whole, call.body)
-        chunks = chunks if numbered == whole else [numbered]
+        if numbered != whole:
+            chunks = [numbered]
+            if header(headers, "content-length") is not None:
+                headers = with_header(headers, "content-length", str(len(numbered)))
     body = _broken(chunks, reply.error) if reply.end == "broken" else chunks if reply.stream else b"".join(chunks)
-    return Reply(reply.status, reply.headers, body, reason=reply.reason)
+    return Reply(reply.status, headers, body, reason=reply.reason)
 
 
 def _broken(chunks: Iterable[bytes], error: str | None) -> Iterable[bytes]:

@@ -118,7 +118,7 @@ def answering(body: bytes, asked: bytes) -> bytes:
 
     def numbered(data: bytes) -> bytes:
         told = _parsed(data)
-        if not isinstance(told, dict) or "id" not in told or "method" in told:
+        if not isinstance(told, dict) or "id" not in told or "method" in told or told["id"] == question["id"]:
             return data
         return orjson.dumps({**told, "id": question["id"]})
 
