@@ -119,8 +119,8 @@ def test_an_answer_over_mcp_has_the_number_of_the_call_and_a_server_says_what_it
 @pytest.mark.parametrize(("key", "body"), [(1, b'{"jsonrpc": "2.0", "id": 1}'), (12, b'{"jsonrpc":"2.0","id":12}')])
 def test_an_answer_over_http_keeps_its_bytes_or_says_its_new_length(key: int, body: bytes) -> None:
     site, whole = Site("mcp", "ping", 1), b'{"jsonrpc": "2.0", "id": 1}'
-    said = Recorded(200, (("Content-Length", str(len(whole))),), chunks=[whole])
+    said = Recorded(200, (("content-length", str(len(whole))),), chunks=[whole])
     ask = rehearsed(Exchange(site, url="http://h/mcp", body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', reply=said))
     asked = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % key
     reply = ask(Call("POST", "http://h/mcp", body=asked, kind="mcp", name="ping", site=site))
-    assert (reply.body, reply.headers) == (body, (("Content-Length", str(len(body))),))
+    assert (reply.body, reply.headers) == (body, (("content-length", str(len(body))),))
