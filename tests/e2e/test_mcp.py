@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e_support import PROGRAMS, flakestorm, write_config
-from mcp_support import PLAIN
+from mcp_support import PLAIN, listening
 
 PYTHON_AGENT = """
 import json, os, shlex, sys
@@ -116,3 +116,80 @@ def test_what_a_server_said_is_replayed_whatever_it_would_say_now(tmp_path: Path
         config(tmp_path, {"type": "command", "start": [sys.executable, name]}, SCENARIOS[:1])
         done = flakestorm(tmp_path, "verify-tape", "a.tape", "-c", "flakestorm.yaml")
         assert done.code == code, done.out + done.err
+
+
+def talker(folder: Path, server: list[str] | str) -> None:
+    agent = {"type": "command", "start": [sys.executable, str(PROGRAMS / "mcp_talker.py")], "mcp": {"notes": server}}
+    write_config(folder, agent=agent)
+
+
+def test_what_a_server_says_of_itself_is_replayed_without_it(tmp_path: Path) -> None:
+    talker(tmp_path, [sys.executable, "-I", str(PLAIN), "strict"])
+    done = flakestorm(tmp_path, "record", "--input", "tell ask echo", "-o", "a.tape")
+    asked = "notifications/message sampling/createMessage"
+    assert done.out.strip() == f'done {{"text": "sampled"}} hi | {asked}', done.err
+
+    done = flakestorm(tmp_path, "verify-tape", "a.tape")
+    assert done.code == 0, done.out + done.err
+    assert "7 exact" in done.out
+
+    done = flakestorm(tmp_path, "verify-tape", "a.tape", env={"SAMPLE": "another"})
+    assert done.code == 1
+    assert "mcp/sampling/createMessage#1" in done.out
+    assert "the agent answered otherwise" in done.out
+
+    talker(tmp_path, ["/no/such/server"])
+    done = flakestorm(tmp_path, "verify-tape", "a.tape", "-c", "flakestorm.yaml")
+    assert done.code == 0, done.out + done.err
+
+
+def test_a_fork_begins_the_session_of_its_tape_with_the_real_server(tmp_path: Path) -> None:
+    talker(tmp_path, [sys.executable, "-I", str(PLAIN), "strict"])
+    done = flakestorm(tmp_path, "record", "--input", "echo echo tell", "-o", "a.tape")
+    assert done.out.strip() == "hi hi done | notifications/message", done.err
+
+    for change, said in ((("--fault", "error"), "Error: 503 Service Unavailable"), (("--resample",), "hi")):
+        done = flakestorm(tmp_path, "fork", "a.tape", "--at", "mcp/echo#2", *change, "-o", "b.tape")
+        assert (done.code, done.out.strip()) == (0, f"hi {said} done | notifications/message"), done.err
+
+
+def test_a_fork_gets_a_session_over_http_too(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="the mcp package is not installed")
+    with listening("json") as url:
+        talker(tmp_path, url)
+        done = flakestorm(tmp_path, "record", "--input", "echo echo echo", "-o", "a.tape")
+        assert done.out.strip() == "echo: hi echo: hi echo: hi |", done.err
+        done = flakestorm(tmp_path, "fork", "a.tape", "--at", "mcp/echo#2", "--fault", "error", "-o", "b.tape")
+    assert (done.code, done.out.strip()) == (0, "echo: hi Error: 503 Service Unavailable echo: hi |"), done.err
+
+
+STREAMED_AGENT = """
+import asyncio, os, sys
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+
+async def main():
+    async with sse_client(os.environ["FLAKESTORM_MCP_NOTES"]) as (read, write):
+        async with ClientSession(read, write) as session:
+            await session.initialize()
+            await session.list_tools()
+            for text in sys.stdin.read().split():
+                print((await session.call_tool("echo", {"text": text})).content[0].text, end=" ")
+
+asyncio.run(main())
+"""
+
+
+def test_the_older_transport_is_replayed_and_forked_too(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="the mcp package is not installed")
+    (tmp_path / "streamed.py").write_text(STREAMED_AGENT)
+    with listening("sse") as url:
+        agent = {"type": "command", "start": [sys.executable, "streamed.py"], "mcp": {"notes": url}}
+        write_config(tmp_path, agent=agent)
+        done = flakestorm(tmp_path, "record", "--input", "a b c", "-o", "a.tape")
+        assert done.out.strip() == "echo: a echo: b echo: c", done.err
+        done = flakestorm(tmp_path, "fork", "a.tape", "--at", "mcp/echo#2", "--fault", "error", "-o", "b.tape")
+        assert (done.code, done.out.strip()) == (0, "echo: a Error: 503 Service Unavailable echo: c"), done.err
+
+    done = flakestorm(tmp_path, "verify-tape", "a.tape")  # nobody is there any more
+    assert done.code == 0, done.out + done.err

@@ -1,7 +1,8 @@
 """An MCP server over stdio in a few lines, standard library only, so that it is there at once.
 
 It knows the tools `echo`, `environment` and `slow` (reports progress first), asks its client by `ask`, prints noise on
-`noise`, and ends with code 7 on `die`. What it is told besides requests it writes to stderr.
+`noise`, announces something on `tell`, and ends with code 7 on `die`. What it is told besides requests it writes to
+stderr. Called with the word `strict`, it answers nobody who has not initialised a session before.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def call(params: dict[str, Any]) -> str:
         say(id="mine", method="sampling/createMessage", params={})
         answer = hear()
         return json.dumps(answer and answer.get("result"))
+    if name == "tell":
+        say(method="notifications/message", params={"level": "info", "data": "telling"})
     if name == "noise":
         print("this is no JSON", flush=True)
     if name == "die":
@@ -42,9 +45,14 @@ def call(params: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    open_to_all = "strict" not in sys.argv
     while (message := hear()) is not None:
+        if message.get("method") == "notifications/initialized":
+            open_to_all = True
         if "id" not in message:
             print(message.get("method"), file=sys.stderr, flush=True)
+        elif message["method"] != "initialize" and not open_to_all:
+            say(id=message["id"], error={"code": -32602, "message": "not initialised"})
         elif message["method"] == "tools/call":
             say(id=message["id"], result={"content": [{"type": "text", "text": call(message["params"])}]})
         elif message["method"] == "initialize":

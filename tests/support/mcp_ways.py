@@ -15,7 +15,7 @@ from mcp.types import ElicitResult
 from flakestorm.boundary import inprocess
 from mcp_support import Run, at_gateway, command, listening
 
-__all__ = ["COMBINATIONS", "MODES", "WAYS", "Servers", "Way"]
+__all__ = ["COMBINATIONS", "MODES", "SSE_IN_PROCESS", "WAYS", "Servers", "Way"]
 
 MODES = ("2026-07-28", "legacy")
 
@@ -92,3 +92,6 @@ WAYS: dict[str, Way] = {
     "sse, by variable": _http("sse", launched=True),
 }
 COMBINATIONS = [(way, mode) for way in WAYS for mode in MODES if not (way.startswith("sse") and mode != "legacy")]
+
+SSE_IN_PROCESS: Way = _http("sse", launched=False)
+"""What is answered on a connection that is not held; its requests are seen and can be lost."""

@@ -35,7 +35,7 @@ from flakestorm.boundary.intercept import Interception
 from flakestorm.boundary.live import Live, LiveBody
 from flakestorm.boundary.mcp_door import serve
 from flakestorm.boundary.mcp_servers import MCP_PLACE
-from flakestorm.boundary.mcp_sse import Stream
+from flakestorm.boundary.mcp_sse import Standing, Stream
 from flakestorm.boundary.outward import Outward
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.patience import Patience
@@ -47,6 +47,7 @@ from flakestorm.core.choices import entropy_token
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed, Misuse
+from flakestorm.wire.mcp.protocol import OPEN
 
 __all__ = ["FAILED", "Gateway"]
 
@@ -223,9 +224,17 @@ class Gateway:
 
         websocket = request.headers.get("upgrade", "").lower() == "websocket"
 
+        def place(url: str) -> str:
+            return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
+
         async def send(call: Call) -> Reply:
             if websocket:  # refused in the world's place, so that the tape shows what the agent tried
                 return error_reply(501, "flakestorm_gateway", NO_WEBSOCKETS)
+            if call.method == OPEN:
+                asked = replace(call, method="GET", body=b"")
+                standing = Stream(Standing(call.body), asked, live, passage, place if origin else str)
+                bodies.append(standing)
+                return Reply(200, (("content-type", "text/event-stream"),), standing)
             patience.clock.begin()
             try:
                 reply = await live.send(call)
@@ -236,9 +245,6 @@ class Gateway:
             bodies.append(reply.body)
             if call.method != "GET" or reply.status != 200 or not reply.streamed:
                 return reply
-
-            def place(url: str) -> str:
-                return f"/r/{passage.token}/p/{route.provider}{url[len(origin) :]}" if url.startswith(origin) else url
 
             stream = Stream(reply.body, call, live, passage, place if origin else str)
             bodies.append(stream)

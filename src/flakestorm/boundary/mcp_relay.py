@@ -4,7 +4,8 @@ The two ends speak JSON-RPC in lines and do not know of each other. A request of
 world is writing the line to the other end and waiting for the answer with its id. Progress that a request asked for is
 part of its reply, which is then a stream of lines; what else an end announces is a call of its own that is answered by
 202, as streamable HTTP would. So the client's `tools/call` and the server's `sampling/createMessage` are recorded and
-broken by the same stages as anything else.
+broken by the same stages as anything else. A stage may also have the listener say something: what goes inward with the
+speaker's own URL crosses as if the other end had said it (a replay, in which no server is at work, `tape/prompts.py`).
 
 How a call that breaks looks to who made it: a time-out is the error -32001 of the SDKs, anything else -32000; on a pipe
 there is no other way to say it, short of ending the session.
@@ -22,7 +23,7 @@ from flakestorm.core.call import Call, Reply, header
 from flakestorm.core.pipeline import Interceptor, adrive
 from flakestorm.core.stream import apump
 from flakestorm.errors import CallFailed
-from flakestorm.wire.mcp.protocol import BATCH, Mcp, Message, key_of, messages, name_of, read
+from flakestorm.wire.mcp.protocol import BATCH, LATER, Mcp, Message, key_of, messages, name_of, read
 from flakestorm.wire.shape import dump, obj
 
 __all__ = ["End", "Relay"]
@@ -180,9 +181,23 @@ class Relay:
         )
         asked = message if message is not None and message.kind == "request" else None
         asleep = self._patience().asleep
+        later: list[bytes] = []
+        absent = End(listener.url, _unheard)  # who said it is not there to hear what comes of it
+
+        async def send(call: Call) -> Reply:
+            if call.url != speaker.url:
+                return await _send(listener, call)
+            if call.method == LATER:
+                later.append(call.body)
+            else:
+                await self._cross(absent, speaker, read(call.body), call.body)
+            return Reply(202)
+
         try:
-            reply = await adrive(self._pipeline()(call), lambda call: _send(listener, call), asleep)
+            reply = await adrive(self._pipeline()(call), send, asleep)
             await _give(speaker, asked, reply, asleep)
+            for said in later:
+                await self._cross(absent, speaker, read(said), said)
         except CallFailed as failure:
             code = _TIMED_OUT if failure.how == "timeout" else _CLOSED
             await _refuse(speaker, asked, code, failure.detail or f"the call failed: {failure.how}")
@@ -194,6 +209,10 @@ class Relay:
         finally:
             if asked is not None and speaker.asking.get(asked.key) is asyncio.current_task():
                 del speaker.asking[asked.key]
+
+
+async def _unheard(_: bytes) -> None:
+    """Nobody is there."""
 
 
 async def _send(listener: End, call: Call) -> Reply:

@@ -3,6 +3,9 @@
 Neither is an exchange by itself, so the gateway holds the middle as it does for stdio: the stream's messages and those
 that are posted meet in a `Relay`, whose client end is the stream the agent reads. A stream is known for one by its
 first event, `endpoint`, which says where to post; any other stream passes untouched.
+
+On a replay there is no such stream, so one that says nothing is held open in its place (`Standing`). A message that is
+for the real server after all has the real stream opened first, and is posted where that says.
 """
 
 from __future__ import annotations
@@ -20,10 +23,36 @@ from flakestorm.core.call import Call, Headers, without_headers
 from flakestorm.errors import CallFailed
 from flakestorm.wire.sse import Event, Parser, encode
 
-__all__ = ["Stream"]
+__all__ = ["Standing", "Stream"]
 
 _ENDPOINT = b"event: endpoint"
 _ACCEPTED = range(200, 300)
+
+
+class Standing:
+    """A source that begins as a recorded stream did, and then stays open in silence.
+
+    Args:
+        begins: its first event.
+    """
+
+    def __init__(self, begins: bytes) -> None:
+        self._begins: bytes | None = begins
+        self._over = asyncio.Event()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        begins, self._begins = self._begins, None
+        if begins is None:
+            await self._over.wait()
+            raise StopAsyncIteration
+        return begins
+
+    def close(self) -> None:
+        """It is over."""
+        self._over.set()
 
 
 class Stream:
@@ -37,7 +66,9 @@ class Stream:
         place: where the agent finds an upstream URL, to be said in place of it.
     """
 
-    def __init__(self, source: LiveBody, call: Call, live: Live, passage: Passage, place: Callable[[str], str]) -> None:
+    def __init__(
+        self, source: LiveBody | Standing, call: Call, live: Live, passage: Passage, place: Callable[[str], str]
+    ) -> None:
         self._source, self._call, self._live, self._passage, self._place = source, call, live, passage, place
         self._ready: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._start: bytes | None = b""  # what has come and does not tell yet; None once it is known what this is
@@ -45,6 +76,8 @@ class Stream:
         self._endpoint, self._headers = "", call.headers
         self._relay: Relay | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._joining: asyncio.Task[str] | None = None
+        self._answering: asyncio.Task[None] | None = None
 
     def posted(self, body: bytes, headers: Headers) -> None:
         """The agent has posted this message."""
@@ -73,8 +106,9 @@ class Stream:
     def close(self) -> None:
         """The agent reads no more, or the stream has ended; the session is over."""
         self._passage.sessions.pop(self._endpoint, None)
-        if self._reading is not None:
-            self._reading.cancel()
+        for task in (self._reading, self._joining, self._answering):
+            if task is not None:
+                task.cancel()
         if self._relay is not None:
             self._relay.stop()
         self._source.close()
@@ -146,9 +180,37 @@ class Stream:
         self._ready.put_nowait(encode(line, name="message"))
 
     async def _to_server(self, line: bytes) -> None:
-        reply = await self._live.send(Call("POST", self._endpoint, self._headers, line))
+        endpoint = self._endpoint
+        if isinstance(self._source, Standing):
+            if self._joining is None:
+                self._joining = asyncio.get_running_loop().create_task(self._join())
+            endpoint = await asyncio.shield(self._joining)
+        reply = await self._live.send(Call("POST", endpoint, self._headers, line))
         if isinstance(reply.body, LiveBody):
             async for _ in reply.body:  # "Accepted", and the connection is free again
                 pass
         if reply.status not in _ACCEPTED:
             raise CallFailed("reset", f"the MCP server answered {reply.status} {reply.reason}".rstrip())
+
+    async def _join(self) -> str:
+        """Open the real stream; where it wants its messages posted."""
+        reply = await self._live.send(self._call)
+        if not isinstance(reply.body, LiveBody):
+            raise CallFailed("reset", f"the MCP server answered {reply.status} and no stream")
+        parser, found = Parser(), asyncio.get_running_loop().create_future()
+        self._answering = asyncio.get_running_loop().create_task(self._hear(reply.body, parser, found))
+        endpoint: str = await found
+        return endpoint
+
+    async def _hear(self, body: LiveBody, parser: Parser, found: asyncio.Future[str]) -> None:
+        try:
+            async for chunk in body:
+                for event in parser.feed(chunk):
+                    if not found.done():
+                        found.set_result(urljoin(self._call.url, (event.data or b"").decode("utf-8", "replace")))
+                    elif self._relay is not None and event.data and event.name in ("", "message"):
+                        self._relay.from_server(event.data)
+        finally:
+            body.close()
+            if not found.done():
+                found.set_exception(CallFailed("reset", "the MCP server ended its stream before it had begun"))

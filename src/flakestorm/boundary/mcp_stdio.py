@@ -1,7 +1,8 @@
 """The program that stands between an MCP client and a stdio server: `flakestorm mcp -- COMMAND`.
 
-It starts the server, lends both pipes to the gateway, and passes lines on as the gateway says (the frames are those of
-`mcp_door.py`). Where no gateway is given it becomes the server itself, and nothing is in between.
+It lends both pipes to the gateway, passes lines on as the gateway says (the frames are those of `mcp_door.py`), and
+starts the server with the first line that is for it: a replay, which a tape answers, has none, and needs no server.
+Where no gateway is given it becomes the server itself, and nothing is in between.
 
 A program of its own, standard library only, Python 3.8 or newer: it is started in the agent's world, once per server
 and often once per run, and must be there at once. Its way to the gateway stands in its arguments, because MCP clients
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     try:
         wrapper = _Wrapper(gateway, options.name or name_of(options.command), options.command)
     except OSError as error:
-        _fail(f"{error}; the MCP server was not started, because its calls would not be seen", _UNREACHABLE)
+        _fail(f"{error}; the MCP server is not started, because its calls would not be seen", _UNREACHABLE)
     wrapper.run()
 
 
@@ -126,18 +127,13 @@ class _Wrapper:
         self._socket, self._frames, origins = _connect(gateway, name)
         self._lock = threading.Lock()
         shim = str(Path(__file__).resolve().parent / "shim")
-        try:
-            self._server: Any = subprocess.Popen(  # noqa: S603 - running what it is given is its purpose
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=outside(os.environ, gateway, origins, shim)
-            )
-        except OSError as error:
-            _fail(f"the MCP server {command[0]!r} cannot be started: {error}", 127)
+        self._command, self._env = command, outside(os.environ, gateway, origins, shim)
+        self._server: Any = None
 
     def run(self) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        for work in (self._from_client, self._from_server):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._from_client, daemon=True).start()
         try:
             code = self._serve()
         except OSError:
@@ -149,7 +145,7 @@ class _Wrapper:
 
     def _serve(self) -> int | None:
         """Do what the gateway says; the server's exit code once it has ended, None when the gateway has gone."""
-        client, server = sys.stdout.buffer, self._server.stdin
+        client = sys.stdout.buffer
         while True:
             frame = self._frames.readline()
             if not frame:
@@ -164,7 +160,10 @@ class _Wrapper:
                 except OSError:
                     self._end()
                     _exit(0)
+            elif kind != b"s" and self._server is None:
+                self._say(b"S0\n")  # there was none, and now there need not be one
             else:
+                server = self._started()
                 try:
                     if kind == b"s":
                         server.write(line)
@@ -173,6 +172,18 @@ class _Wrapper:
                         server.close()
                 except (OSError, ValueError):
                     continue  # it reads no more; that it has ended is heard from its output
+
+    def _started(self) -> Any:
+        """The server's input."""
+        if self._server is None:
+            try:
+                self._server = subprocess.Popen(  # noqa: S603 - running what it is given is its purpose
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._env
+                )
+            except OSError as error:
+                _fail(f"the MCP server {self._command[0]!r} cannot be started: {error}", 127)
+            threading.Thread(target=self._from_server, daemon=True).start()
+        return self._server.stdin
 
     def _from_client(self) -> None:
         self._pass(b"c", sys.stdin.buffer)
@@ -210,6 +221,8 @@ class _Wrapper:
 
         A signal may have come in the middle of a write to either pipe; then that input cannot be closed in good order.
         """
+        if self._server is None:
+            return
         with suppress(OSError, ValueError, RuntimeError):
             self._server.stdin.close()
         for more in (self._server.terminate, self._server.kill, None):

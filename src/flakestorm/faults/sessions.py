@@ -68,5 +68,5 @@ class Sessions:
 
 
 def _key(call: Call) -> str:
-    """What tells the sessions of a run apart; empty for a call that belongs to none."""
-    return call.url if call.method == "CALL" else header(call.headers, "mcp-session-id") or ""
+    """What tells the sessions of a run apart; empty for a call that belongs to none. Each pipe has a lane."""
+    return f"{call.url} {call.lane}" if call.method == "CALL" else header(call.headers, "mcp-session-id") or ""

@@ -46,7 +46,7 @@ from flakestorm.faults.rewriting import Carried, Results
 from flakestorm.faults.sessions import Sessions
 from flakestorm.wire.classify import url_matches
 from flakestorm.wire.conversation import CallNames, Noted, holds_results, tool_results
-from flakestorm.wire.mcp.protocol import Mcp, works
+from flakestorm.wire.mcp.protocol import Mcp, answered_elsewhere, works
 from flakestorm.wire.results import Result
 
 __all__ = ["INPUT", "Stage", "matcher", "result_matcher"]
@@ -54,6 +54,12 @@ __all__ = ["INPUT", "Stage", "matcher", "result_matcher"]
 INPUT = Site("agent", "input", 1)
 """The site of what the agent is asked."""
 
+
+_OF_THE_WAY = frozenset(("connection_reset", "duplicate", "slow", "timeout"))
+_ELSEWHERE = (
+    "by MCP's HTTP+SSE transport the answer comes on another connection, which is not held within the agent's process; "
+    "use streamable HTTP or stdio, or launch the agent (type command or http, with agent.mcp)"
+)
 
 _TOOLS: tuple[Kind, ...] = ("tool", "mcp", "http")
 _Filters = list[tuple[int, Callable[[Call], bool]]]
@@ -243,6 +249,9 @@ class Stage:
 
         def enter(call: Call) -> Flow | Call:
             hit.entered = True
+            if hit.planned.mode not in _OF_THE_WAY and answered_elsewhere(call):
+                hit.idle(_ELSEWHERE)
+                return call
             try:
                 return hit.planned.build(scene)(call)
             except FlakestormError:

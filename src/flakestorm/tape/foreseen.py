@@ -23,6 +23,7 @@ from flakestorm.tape.fingerprint import Asked
 from flakestorm.tape.heads import is_silent
 from flakestorm.tape.model import Exchange, Recorded, kept
 from flakestorm.tape.naming import is_secret_header
+from flakestorm.wire.mcp.protocol import to_client
 
 __all__ = ["Entry", "Foreseen", "Seen"]
 
@@ -42,6 +43,7 @@ class Entry:
         then: the next one of its lane to the same address, with the same header fields as far as they count; where its
             lane has none, the first one of the next lane that `track` takes for the same.
         said: what the exchange adds to the digest of a run, where that is known.
+        spoken: the body of what an MCP server said to its client, which a replay has to say in its place.
     """
 
     n: int
@@ -57,6 +59,7 @@ class Entry:
     rest: bytes | None = None
     then: Entry | None = field(default=None, repr=False)
     said: bytes = b""
+    spoken: bytes = b""
     used: bool = False
     blamed: bool = False
 
@@ -71,7 +74,10 @@ class Entry:
             text = None
         at = exchange.t_ms, exchange.t_ms + exchange.duration_ms
         place = exchange.n, exchange.site, exchange.lane
-        return cls(*place, *at, asked, exchange.reply, exchange.url, text, repeats, rest)
+        entry = cls(*place, *at, asked, exchange.reply, exchange.url, text, repeats, rest)
+        if exchange.kind == "mcp" and to_client(exchange.method, exchange.url):
+            entry.spoken = body
+        return entry
 
 
 class Seen(NamedTuple):

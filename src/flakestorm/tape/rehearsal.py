@@ -1,18 +1,27 @@
-"""A recording in the world's place, addressed by site: what `doctor` plays its runs against.
+"""A recording in the world's place: what `doctor` plays its runs against.
 
-The n-th call of a tool gets the n-th recorded reply, whatever it asks. So a run that differs goes on, and all of its
-differences are found and not only the first. It proves nothing about equality; that is the caller's to judge.
+A call gets what was recorded for the same words to the same place, where that has not been given yet: of calls that are
+made side by side, now one comes first and now another. Any other gets the n-th recorded reply of its name, whatever it
+asks. So a run that differs goes on, and all of its differences are found and not only the first. It proves nothing
+about equality; that is the caller's to judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 
-from flakestorm.core.call import Call, Reply
+from flakestorm.core.call import Call, Reply, header, with_header
 from flakestorm.core.pipeline import Flow, Interceptor
-from flakestorm.errors import CallFailed
+from flakestorm.core.site import Site
+from flakestorm.errors import CallFailed, StageError
+from flakestorm.tape.match import Entry, Matcher
 from flakestorm.tape.model import Exchange, Recorded
+from flakestorm.tape.prompts import Prompt, openings_of, prompts_of
+from flakestorm.tape.serving import answering
 from flakestorm.tape.telling import Telling
+from flakestorm.wire.mcp.protocol import OPEN, read, to_client
+from flakestorm.wire.shape import dump, obj
 
 __all__ = ["rehearsal"]
 
@@ -20,37 +29,97 @@ __all__ = ["rehearsal"]
 def rehearsal(
     exchanges: Iterable[Exchange], recall: Callable[[float], None], telling: Telling | None = None
 ) -> Interceptor:
-    """A stage that answers each call with what was recorded at its site, and never asks the world.
+    """A stage that answers each call with what was recorded for it, and never asks the world. For one run.
 
     Args:
         exchanges: what was recorded.
         recall: is told when, in the recorded run, each reply began or failed to come, in milliseconds.
         telling: puts the secrets that are known here back into replies.
     """
-    telling = telling or Telling()
-    known = {exchange.site: exchange for exchange in exchanges}
+    return _Rehearsal(sorted(exchanges, key=lambda exchange: exchange.n), recall, telling or Telling()).stage
 
-    def stage(call: Call) -> Flow:
-        exchange = None if call.site is None else known.get(call.site)
+
+class _Rehearsal:
+    def __init__(self, exchanges: Sequence[Exchange], recall: Callable[[float], None], telling: Telling) -> None:
+        self._recall, self._telling = recall, telling
+        self._sites = {exchange.site: exchange for exchange in exchanges}
+        self._alike: dict[tuple[object, ...], list[Exchange]] = {}
+        for exchange in exchanges:
+            key = _key(exchange.site, exchange.method, exchange.url, exchange.body)
+            self._alike.setdefault(key, []).append(exchange)
+        self._named: dict[tuple[str, str], list[Exchange]] = {}
+        for exchange in exchanges:
+            self._named.setdefault((exchange.kind, exchange.name), []).append(exchange)
+        self._given: set[Site] = set()
+        self._lock = threading.Lock()
+        by_mcp = any(exchange.kind == "mcp" for exchange in exchanges)
+        entries: list[Entry] = Matcher(exchanges).entries if by_mcp else []
+        self._prompts: dict[int, list[Prompt]] = prompts_of(entries)
+        self._openings: dict[int, bytes] = openings_of(entries)
+
+    def stage(self, call: Call) -> Flow:
+        with self._lock:
+            exchange = self._of(call)
         if exchange is None:
             raise CallFailed("refused", f"nothing was recorded at {call.site}")
-        reply = telling.heard(exchange.reply)
+        if call.kind == "mcp" and to_client(call.method, call.url):  # a server's question: the agent answers it
+            return (yield from _inward(call))
+        for prompt in self._prompts.get(exchange.n, ()):
+            yield prompt.call(call.lane, self._telling.said(prompt.entry.spoken))
+        reply = self._telling.heard(exchange.reply)
         heard_ms = reply.heard_ms(exchange.t_ms + exchange.duration_ms)
         if heard_ms is not None:
-            recall(heard_ms)
+            self._recall(heard_ms)
         if not reply.status:
             raise CallFailed("timeout" if "timeout" in (reply.error or "").lower() else "reset", reply.error or "")
-        return _again(reply)
-        yield call  # a flow is a generator, also one that never goes inward
+        if (begins := self._openings.get(exchange.n)) is not None:
+            held = yield from _inward(Call(OPEN, call.url, call.headers, begins))
+            return Reply(reply.status, reply.headers, held.body, reason=reply.reason)
+        return _again(reply, call)
 
-    return stage
+    def _of(self, call: Call) -> Exchange | None:
+        """The recorded exchange that answers this call; each does once, as long as there are others."""
+        if call.site is None:
+            return None
+        alike = self._alike.get(_key(call.site, call.method, call.url, call.body), [])
+        own = self._sites.get(call.site)
+        named = [own, *self._named.get((call.site.kind, call.site.name), ())] if own is not None else []
+        free = (exchange for exchange in (*alike, *named) if exchange.site not in self._given)
+        found = next(free, own)
+        if found is not None:
+            self._given.add(found.site)
+        return found
 
 
-def _again(reply: Recorded) -> Reply:
-    body = _broken(reply) if reply.end == "broken" else list(reply.chunks) if reply.stream else reply.body
-    return Reply(reply.status, reply.headers, body, reason=reply.reason)
+def _key(site: Site, method: str, url: str, body: bytes) -> tuple[object, ...]:
+    """What is asked of whom, but for the number of a JSON-RPC message."""
+    message = read(body) if site.kind == "mcp" else None
+    if message is not None:
+        params = {**message.params, "_meta": {**obj(message.params.get("_meta")), "progressToken": None}}
+        body = dump({**message.document, "id": None, "params": params})
+    return site.kind, site.name, method, url, body
 
 
-def _broken(reply: Recorded) -> Iterable[bytes]:
-    yield from reply.chunks
-    raise CallFailed("reset", reply.error or "the recorded reply breaks off here")
+def _inward(call: Call) -> Flow:
+    reply = yield call
+    if reply is None:
+        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
+    return reply
+
+
+def _again(reply: Recorded, call: Call) -> Reply:
+    chunks, headers = list(reply.chunks), reply.headers
+    if call.kind == "mcp":
+        whole = b"".join(chunks)
+        numbered = answering(whole, call.body)
+        if numbered != whole:
+            chunks = [numbered]
+            if header(headers, "content-length") is not None:
+                headers = with_header(headers, "content-length", str(len(numbered)))
+    body = _broken(chunks, reply.error) if reply.end == "broken" else chunks if reply.stream else b"".join(chunks)
+    return Reply(reply.status, headers, body, reason=reply.reason)
+
+
+def _broken(chunks: Iterable[bytes], error: str | None) -> Iterable[bytes]:
+    yield from chunks
+    raise CallFailed("reset", error or "the recorded reply breaks off here")

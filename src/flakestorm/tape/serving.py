@@ -118,16 +118,20 @@ def answering(body: bytes, asked: bytes) -> bytes:
 
     def numbered(data: bytes) -> bytes:
         told = _parsed(data)
-        if not isinstance(told, dict) or "id" not in told or "method" in told:
+        if not isinstance(told, dict) or "id" not in told or "method" in told or told["id"] == question["id"]:
             return data
         return orjson.dumps({**told, "id": question["id"]})
 
     if _parsed(body) is not None:
         return numbered(body)
     lines = body.splitlines(keepends=True)
-    return b"".join(
-        b"data: " + numbered(line[5:].strip()) + b"\n" if line.startswith(b"data:") else line for line in lines
-    )
+
+    def told(line: bytes) -> bytes:
+        if line.startswith(b"data:"):
+            return b"data: " + numbered(line[5:].strip()) + b"\n"
+        return numbered(line.strip()) + b"\n" if line.startswith(b"{") else line
+
+    return b"".join(map(told, lines))
 
 
 def _parsed(data: bytes) -> Any:

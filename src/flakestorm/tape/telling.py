@@ -80,6 +80,10 @@ class Telling:
             return text.each(self.real)
         return text if self._redactor is None or SECRET not in text else self._redactor.real(text.encode()).decode()
 
+    def said(self, body: bytes) -> bytes:
+        """A recorded body with the secrets that are known here."""
+        return body if self._redactor is None or _MARK not in body else self._redactor.real(body)
+
     def heard(self, reply: Recorded) -> Recorded:
         """A recorded reply with the secrets that are known here; the very object where there is none in it."""
         redactor = self._redactor

@@ -3,6 +3,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -247,3 +248,26 @@ async def test_a_stage_may_change_what_is_asked_and_what_is_said() -> None:
     assert await ends.at_server() == tool("other")
     ends.relay.from_server(line(key=1, result={"ok": True}))
     assert await ends.at_client() == line(key=1, result={"ok": False})
+
+
+async def test_what_a_stage_has_the_server_say_reaches_the_client_alone() -> None:
+    def played(call: Call) -> Flow:
+        if call.name != "echo":  # said by the stage itself, and to be answered by the client
+            return (yield call)
+        for method, key in (("CALL", "a"), ("LATER", "b")):
+            yield replace(call, method=method, url="stdio://w/client", body=line("roots/list", key=key))
+        return Reply(200, (("content-type", "application/json"),), line(key=1, result={}))
+
+    run = Run()
+    ends = Ends(chain(run.pipeline, played))
+    ends.relay.from_client(tool("echo"))
+    assert await ends.at_client() == line("roots/list", key="a")
+    assert ends.client.empty(), "the answer waits for the client's own"
+    ends.relay.from_client(line(key="a", result={"roots": []}))
+    assert await ends.at_client() == line(key=1, result={})
+    assert await ends.at_client() == line("roots/list", key="b")
+    ends.relay.from_client(line(key="b", result={"roots": []}))
+    await asyncio.wait_for(ends.relay.server_gone("is not there"), 10)
+    assert ends.server.empty()
+    assert [exchange.name for exchange in run.exchanges] == ["echo", "roots/list", "roots/list"]
+    assert [exchange.reply.end for exchange in run.exchanges] == ["eof"] * 3

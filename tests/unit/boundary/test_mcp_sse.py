@@ -2,17 +2,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
+from unittest.mock import MagicMock as Mock
 
 import pytest
 
 from flakestorm.boundary.live import Live, LiveBody
-from flakestorm.boundary.mcp_sse import Stream
+from flakestorm.boundary.mcp_sse import Standing, Stream
 from flakestorm.boundary.passage import Passage
 from flakestorm.core.call import Call, Reply
 from flakestorm.errors import CallFailed
 from mcp_support import Run
 
 ENDPOINT = b"event: endpoint\r\ndata: /messages?session_id=1\r\n\r\n"
+BEGINS = ENDPOINT.replace(b"\r", b"")
 POST = "http://up.test/messages?session_id=1"
 ASKED = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -134,3 +136,55 @@ async def test_a_stream_that_is_no_session_is_not_held_back() -> None:
     assert await soon(anext(body)) == b"data: half"
     body.close()
     assert source.closed
+
+
+class Server:
+    """An upstream that opens streams, and notes what is posted."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.sources, self.posted = list(sources), asyncio.Queue[Call]()
+
+    async def send(self, call: Call) -> Reply:
+        if call.method == "GET":
+            body = Mock(spec=LiveBody)
+            source = self.sources.pop(0)
+            body.__aiter__.side_effect = lambda: source
+            return Reply(200, body=body)
+        self.posted.put_nowait(call)
+        return Reply(202)
+
+
+async def test_in_place_of_a_recorded_stream_one_is_held_open_until_a_message_is_for_the_server() -> None:
+    run, passage = Run(), Passage("T")
+    source = Source(ENDPOINT.replace(b"=1", b"=new"))
+    server = Server(source)
+    with passage.bind(run.line):
+        body = stream(cast(Source, Standing(BEGINS)), cast(Upstream, server), passage)
+        assert await soon(anext(body)) == BEGINS.replace(b"/messages", b"/r/T/p/mcp-w/messages")
+        assert server.posted.empty()
+        for _ in range(2):
+            passage.sessions[POST].posted(ASKED, ())
+            posted = await soon(server.posted.get())
+            assert (posted.url, posted.body) == (POST.replace("=1", "=new"), ASKED)
+            source.chunks.put_nowait(b"data: " + ANSWER + b"\n\n")
+            assert ANSWER in await soon(anext(body))
+    assert run.names == ["echo", "echo"]
+    body.close()
+
+
+async def test_a_server_that_opens_no_stream_fails_the_call() -> None:
+    run, passage = Run(), Passage("T")
+    with passage.bind(run.line):
+        body = stream(cast(Source, Standing(BEGINS)), Upstream(503), passage)
+        await soon(anext(body))
+        passage.sessions[POST].posted(ASKED, ())
+        assert b"answered 503 and no stream" in await soon(anext(body))
+    body.close()
+
+
+async def test_a_stream_that_is_held_open_ends_when_it_is_closed() -> None:
+    standing = Standing(b"a")
+    assert await anext(standing) == b"a"
+    standing.close()
+    with pytest.raises(StopAsyncIteration):
+        await soon(anext(standing))

@@ -218,8 +218,19 @@ async def test_a_run_that_is_over_refuses_and_a_missing_server_is_named() -> Non
             code, err = await program.ended()
             assert (code, b"unknown run token" in err) == (3, True)
         async with started("--gateway", gate.url, "--", "/no/such/server") as program:
+            program.say(id=1, method="initialize", params={})
             code, err = await program.ended()
             assert (code, b"/no/such/server" in err) == (127, True)
+
+
+async def test_a_server_that_nothing_is_asked_of_is_not_started(tmp_path: Path) -> None:
+    mark, touch = tmp_path / "started", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
+    run = Run(({"tool": "echo", "mode": "error"},))
+    async with held(run.pipeline) as gate:
+        async with started("--gateway", gate.url, "--", sys.executable, "-c", touch, str(mark)) as program:
+            assert text(await program.call("echo", text="")) == "Error: 503 Service Unavailable"
+            assert await program.end() == (0, b"")
+        assert not mark.exists()
 
 
 @pytest.mark.parametrize(

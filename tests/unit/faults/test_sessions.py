@@ -18,8 +18,8 @@ def http(session: str | None = "s1", *, method: str = "POST", body: bytes = ASKE
     return Call(method, "http://x.test/mcp", headers, body, kind="mcp", name="t", wire="mcp", site=Site("mcp", "t", n))
 
 
-def pipe(body: bytes = ASKED, url: str = "stdio://notes", n: int = 1) -> Call:
-    return Call("CALL", url, (), body, kind="mcp", name="t", wire="mcp", site=Site("mcp", "t", n))
+def pipe(body: bytes = ASKED, url: str = "stdio://notes", n: int = 1, lane: str = "1") -> Call:
+    return Call("CALL", url, (), body, kind="mcp", name="t", wire="mcp", site=Site("mcp", "t", n), lane=lane)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,10 @@ def test_calls_of_other_kinds_pass() -> None:
     sessions.lose(http("s1"), lambda _: None)
     call = Call("GET", "http://x.test", (("mcp-session-id", "s1"),), kind="tool", name="t", site=Site("tool", "t", 1))
     assert world.cross(sessions.stage, call) is world.answer
+
+
+def test_two_pipes_to_one_server_are_two_sessions() -> None:
+    sessions, world = Sessions(), World()
+    assert sessions.lose(pipe(), list[Site]().append)
+    assert world.read(sessions.stage, pipe(lane="2"))[0].status == 200
+    assert len(world.asked) == 1

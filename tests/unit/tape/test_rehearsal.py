@@ -67,3 +67,60 @@ def test_a_secret_that_is_known_here_is_given_back() -> None:
     stage = rehearsal([Exchange(SITE, reply=recorded)], lambda _: None, Telling(redactor))
     reply = drive(stage(Call("POST", "https://tools.test", site=SITE)), never, never)  # type: ignore[arg-type]
     assert reply.body == b"planted-1"
+
+
+def rehearsed(*exchanges: Exchange) -> Callable[[Call], Reply]:
+    stage = rehearsal(exchanges, lambda _: None)
+    return lambda call: drive(stage(call), never, never)  # type: ignore[arg-type]
+
+
+def test_calls_made_side_by_side_get_their_own_replies_whoever_comes_first() -> None:
+    def asked(n: int, body: bytes) -> Exchange:
+        said = Recorded(200, chunks=[b"to " + body])
+        return Exchange(Site("tool", "search", n), url="https://tools.test", body=body, reply=said, n=n)
+
+    def call(n: int, body: bytes) -> Call:
+        return Call("POST", "https://tools.test", body=body, site=Site("tool", "search", n))
+
+    ask = rehearsed(asked(1, b"Oslo"), asked(2, b"Rome"), asked(3, b"Bern"))
+    assert [ask(call(n, body)).body for n, body in ((1, b"Rome"), (2, b"Paris"), (3, b"Bern"))] == [
+        b"to Rome",
+        b"to Oslo",
+        b"to Bern",
+    ]
+
+
+def test_an_answer_over_mcp_has_the_number_of_the_call_and_a_server_says_what_it_said() -> None:
+    def asked(key: int, method: str = "tools/call") -> bytes:
+        return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":{"name":"pay"}}' % (key, method.encode())
+
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    lines = [b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n', answer + b"\n"]
+    place = {"url": "stdio://w", "method": "CALL", "lane": "1", "wire": "mcp"}
+    pay = Exchange(Site("mcp", "pay", 1), body=asked(1), reply=Recorded(200, chunks=lines, stream=True), n=0, **place)
+    pay.duration_ms = 10
+    question = {**place, "url": "stdio://w/client"}
+    roots = Exchange(Site("mcp", "roots/list", 1), body=asked(7, "roots/list"), t_ms=5, n=1, **question)  # type: ignore[arg-type]
+    said: list[Call] = []
+
+    def agent(call: Call) -> Reply:
+        said.append(call)
+        return Reply(200, (), b"mine")
+
+    stage = rehearsal([pay, roots], lambda _: None)
+    call = Call("CALL", "stdio://w", body=asked(9), kind="mcp", name="pay", wire="mcp", lane="1", site=pay.site)
+    reply = drive(stage(call), agent, never)  # type: ignore[arg-type]
+    assert b"".join(pump(reply, never)) == lines[0] + answer.replace(b"1,", b"9,") + b"\n"
+    assert [(each.url, each.body) for each in said] == [("stdio://w/client", asked(7, "roots/list"))]
+    asks = Call("CALL", "stdio://w/client", body=asked(7, "roots/list"), kind="mcp", site=roots.site)
+    assert drive(stage(asks), agent, never).body == b"mine"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("key", "body"), [(1, b'{"jsonrpc": "2.0", "id": 1}'), (12, b'{"jsonrpc":"2.0","id":12}')])
+def test_an_answer_over_http_keeps_its_bytes_or_says_its_new_length(key: int, body: bytes) -> None:
+    site, whole = Site("mcp", "ping", 1), b'{"jsonrpc": "2.0", "id": 1}'
+    said = Recorded(200, (("content-length", str(len(whole))),), chunks=[whole])
+    ask = rehearsed(Exchange(site, url="http://h/mcp", body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', reply=said))
+    asked = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % key
+    reply = ask(Call("POST", "http://h/mcp", body=asked, kind="mcp", name="ping", site=site))
+    assert (reply.body, reply.headers) == (body, (("content-length", str(len(body))),))

@@ -27,9 +27,12 @@ from flakestorm.wire.sse import events, looks_like_sse
 __all__ = [
     "ANSWER",
     "BATCH",
+    "LATER",
+    "OPEN",
     "WORK",
     "Mcp",
     "Message",
+    "answered_elsewhere",
     "housekeeping",
     "identify",
     "key_of",
@@ -37,6 +40,7 @@ __all__ = [
     "name_of",
     "read",
     "result_text",
+    "to_client",
     "works",
 ]
 
@@ -48,6 +52,13 @@ ANSWER = "response"
 
 BATCH = "batch"
 """The name of several messages in one body, which the revision 2025-03-26 allowed and no later one does."""
+
+LATER = "LATER"
+"""The method of a call to the client's own end that is to reach it only after the answer which is being given."""
+
+OPEN = "OPEN"
+"""The method of a call that wants the stream of an HTTP+SSE session held open in the server's place. Its body is the
+event by which the recorded stream began."""
 
 _METHODS = frozenset(
     (
@@ -144,12 +155,23 @@ def identify(call: Call) -> tuple[str, str] | None:
     return name_of(message), wire
 
 
+def answered_elsewhere(call: Call) -> bool:
+    """Whether the reply to this call is not the answer to what it asks; see `identify`."""
+    return call.kind == "mcp" and call.method == "POST" and not call.wire
+
+
 def works(call: Call) -> bool:
     """Whether a call of kind `mcp` has the server do something for the agent (see `WORK`)."""
     message = read(call.body)
     if message is None:  # of what cannot be read, only its name and its method can tell
         return call.method not in ("GET", "DELETE") and call.name != BATCH
     return message.method in WORK
+
+
+def to_client(method: str, url: str) -> bool:
+    """Whether a call is what a server says to its client, so that it is the agent that answers (`mcp_relay.py`)."""
+    piped = url.startswith("stdio://") and url.endswith("/client")
+    return method in ("CALL", LATER) and (piped or url.endswith("#client"))
 
 
 def housekeeping(name: str) -> bool:
