@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.record import demand_free, force_option
+from flakestorm.cli.record import make_room
 from flakestorm.cli.trust import approval, tell_unsealed, trust_option
 from flakestorm.errors import Misuse, TapeMismatch
 
@@ -34,7 +34,6 @@ _MOST_BYTES = 64 * 2**20
     metavar="COMMAND",
     help="Run this at SITE: it makes the environment what it was there; default: the config's agent.restore.",
 )
-@force_option
 @trust_option
 @click.argument("tape", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARG]...]")
@@ -47,14 +46,13 @@ def fork(
     model: str | None,
     tools: str,
     restore: str | None,
-    force: bool,
     trusted: bool,
     tape: Path,
     command: tuple[str, ...],
 ) -> int:
     """Run what was recorded again: calls before SITE are answered by the tape, at SITE one change applies, and after it
-    the world answers. The new run is a tape of its own, in the file that -o names. A fork that is there is replaced,
-    a recording is kept, unless --force is given.
+    the world answers. The new run is a tape of its own, in the file that -o names. Of a recording
+    that the file held, a copy is kept in .flakestorm/tapes.
 
     \b
     flakestorm fork a.tape --at tool/search#1 --set empty.json -o b.tape
@@ -76,7 +74,7 @@ def fork(
     from flakestorm.cli.record import named_tools
 
     if not _same(tape, options.output):  # that it is the tape itself is told as such
-        demand_free(options.output, force=force, forks=True)
+        make_room(options.output, forks=True)
     configured = options.config is not None or options.config_path.exists()
     project = load(options.config_path) if configured else None
     boundary = None if project is None else project.config.boundary

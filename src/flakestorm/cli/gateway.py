@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.record import demand_free, force_option
+from flakestorm.cli.record import make_room
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
 
@@ -34,7 +34,6 @@ __all__ = ["gateway"]
 @click.option("--chaos-profile", "profile", metavar="NAME", help="Play this profile (a name or a file).")
 @click.option("--inject", "injections", multiple=True, metavar="SITE=FAULT", help="Play exactly these faults.")
 @click.option("--all", "everything", is_flag=True, help="Print every variable launched agents get, proxies included.")
-@force_option
 def gateway(
     options: Globals,
     port: int,
@@ -42,13 +41,12 @@ def gateway(
     profile: str | None,
     injections: tuple[str, ...],
     everything: bool,
-    force: bool,
 ) -> int:
     """Run a boundary on its own, for agents that somebody else starts.
 
     Prints one NAME=URL line per provider variable, closes its output, and serves until Ctrl-C. What crosses is recorded
-    on the tape that -o names; one that is there is kept, unless --force is given. While a command such as `contract
-    run` judges an `http` agent without `start`, the agent's calls belong to that command's runs.
+    on the tape that -o names; a copy of what that file held is kept in .flakestorm/tapes. While a command such as
+    `contract run` judges an `http` agent without `start`, the agent's calls belong to that command's runs.
 
     \b
     flakestorm gateway --port 8401 > gateway.env &
@@ -58,7 +56,7 @@ def gateway(
 
     order = _order(options, configured, profile, injections)
     if options.output is not None:
-        demand_free(options.output, force=force)
+        make_room(options.output)
     with asyncio.Runner(loop_factory=loop_factory()) as loop:
         return loop.run(_serve(options, order, port, everything=everything))
 

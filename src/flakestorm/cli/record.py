@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,29 +18,34 @@ from flakestorm.errors import Misuse, TapeError
 if TYPE_CHECKING:
     from flakestorm.config.model import Config
 
-__all__ = ["config_of", "demand_free", "force_option", "named_tools", "record"]
+__all__ = ["config_of", "make_room", "named_tools", "record"]
 
 
-force_option = click.option("--force", is_flag=True, help="Overwrite a tape that is there.")
-"""Of commands that record what happens once."""
-
-
-def demand_free(path: Path, *, force: bool, forks: bool = False) -> None:
-    """Make sure that no recording is overwritten that nobody can make again.
+def make_room(path: Path, *, forks: bool = False) -> None:
+    """Keep what is at the place where a tape is to be written: a copy goes to the store.
 
     Args:
         path: where a tape is to be written. What is no file (a pipe, a device) or is empty holds nothing.
-        force: whether it may be overwritten all the same.
-        forks: whether a tape that was forked from another may be, because it can be forked again.
+        forks: whether a tape that was forked from another needs no copy, because it can be forked again.
 
     Raises:
-        Misuse: it is there.
+        Misuse: no copy can be kept.
     """
-    if force or not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
+    if not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
         return
-    raise Misuse(
-        f"{path} exists already, and it would be lost; name another file with -o, or overwrite it with --force"
-    )
+    from flakestorm.tape.shelf import STORE
+
+    written = datetime.fromtimestamp(path.stat().st_mtime)
+    kept = STORE / "tapes" / f"{written:%Y%m%d-%H%M%S-%f}-{path.name}"
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, kept)
+    except OSError as error:
+        raise Misuse(
+            f"{path} is there already, and no copy of it could be kept as {kept} ({error.strerror}); name another file "
+            "with -o"
+        ) from error
+    click.echo(f"what {path} held is kept as {kept}", err=True)
 
 
 def _is_fork(path: Path) -> bool:
@@ -59,14 +65,13 @@ def _is_fork(path: Path) -> bool:
 @click.option(
     "--input", "texts", multiple=True, metavar="TEXT", help="Give the configured agent this input; several are turns."
 )
-@force_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG]...")
-def record(options: Globals, texts: tuple[str, ...], force: bool, command: tuple[str, ...]) -> int:
+def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -> int:
     """Run a program, or give the configured agent an input, and record what crosses its boundary.
 
     The program's input, output and exit code pass through. The tape goes to the file that -o names, by default to
-    .flakestorm/tapes; one that is there is kept, unless --force is given. `boundary.tools` of the config, where there
-    is one, names plain-HTTP tools, and `boundary.redact` what else is secret.
+    .flakestorm/tapes; a copy of what that file held is kept there too. `boundary.tools` of the config, where there is
+    one, names plain-HTTP tools, and `boundary.redact` what else is secret.
 
     \b
     flakestorm record -o booking.tape -- python agent.py "a flight to Oslo"
@@ -79,7 +84,7 @@ def record(options: Globals, texts: tuple[str, ...], force: bool, command: tuple
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
     name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
     path = options.output or STORE / "tapes" / name
-    demand_free(path, force=force)
+    make_room(path)
     if texts:
         return _agent(options, prompt_of(texts), path)
     from flakestorm.api.recording import record_command
