@@ -1,8 +1,8 @@
 """Mutations that a model writes: what it is asked, and what is taken of its answer.
 
 Nothing it says is believed. Its answer may be a JSON list, one in a code fence, one that was cut off, or a plain list;
-texts that are too long, repeated, blank (which is an attack by length alone), or (of a benign type) without the prompt's
-names and numbers are left out.
+texts that are too long, repeated, blank (an attack by length alone), or (of a benign type) without the prompt's names
+and numbers are left out.
 """
 
 from __future__ import annotations
