@@ -1,9 +1,9 @@
 """Faults of what a model says: cut off, silent, babbling, refusing, or filtered.
 
 They change a model's answer and never the protocol around it, so every SDK reads it as a normal reply. Where the answer
-has nothing to change they do not fire. The answers of Bedrock's `invoke` where they stream or are not Anthropic's, of
-legacy completions, Cohere's chat and Google's Interactions cannot be changed, and embeddings say nothing: there none of
-them fires.
+has nothing to change they do not fire. The answers of Bedrock's `invoke` where they are not Anthropic's, of legacy
+completions, Cohere's chat and Google's Interactions cannot be changed, and embeddings say nothing: there none of them
+fires.
 """
 
 from __future__ import annotations
