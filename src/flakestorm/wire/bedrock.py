@@ -2,8 +2,8 @@
 
 Converse is understood whole and streamed; its stream is a binary event stream (`eventstream`), changed message by
 message (`bedrock_stream`). `invoke` carries the protocol of whichever model is behind it: Anthropic's is understood as
-elsewhere, and its events, each in a binary message, are read and changed too (`bedrock_chunks`); any other such call has
-its model's name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
+elsewhere, and its events, each in a binary message, are read and changed too (`bedrock_chunks`); any other such call
+has its model's name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
 
 The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
 runs itself (`server_tool_use`).
