@@ -228,6 +228,7 @@ def test_what_failed_is_exported_and_fails_until_the_agent_is_fixed(tmp_path) ->
     files = sorted((tmp_path / "incidents").glob("*.yaml"))
     said = [yaml.safe_load(file.read_text())["tool_responses"][0] for file in files[:2]]
     assert said[1].pop("latency_ms") >= 7
+    said[0].pop("latency_ms", None)  # a millisecond, where the machine took one
     assert said == [
         {"tool": "search", "response": {"error": "full"}, "status": 500, "fault": "error"},
         {"tool": "search", "response": "no answer within 7 ms", "status": 0, "fault": "timeout"},

@@ -39,6 +39,15 @@ def test_an_untouched_call_crosses_once_and_looks_the_same(client: Client, up: U
     assert up.count("/search") == 2
 
 
+def test_a_url_s_fragment_is_never_sent_and_no_part_of_the_call(client: Client, up: Upstream) -> None:
+    up.reply("/v1/chat/completions", text("x"))
+    watcher = Watcher()
+    with crossing(watcher):
+        client.post(f"{up.url}/v1/chat/completions?q=1#stream", b"{}")
+    assert [call.url for call in watcher.calls] == [f"{up.url}/v1/chat/completions?q=1"]
+    assert [(request.path, request.query) for request in up.requests] == [("/v1/chat/completions", {"q": ["1"]})]
+
+
 def test_the_client_s_read_time_out_is_known(client: Client, up: Upstream) -> None:
     up.reply("/x", text("x"))
     watcher = Watcher()

@@ -25,7 +25,7 @@ from flakestorm.tape.document import said
 from flakestorm.tape.model import Exchange
 from flakestorm.tape.tools import tools_named
 from flakestorm.wire.base import ToolCall as Wanted
-from flakestorm.wire.conversation import CallNames, tool_results
+from flakestorm.wire.conversation import CallNames, results_read
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.mcp.protocol import housekeeping
 from flakestorm.wire.mcp.reply import output_schemas
@@ -188,11 +188,11 @@ def _conversation(exchanges: Sequence[Exchange]) -> list[_Asked]:
 def _results(exchange: Exchange, names: CallNames) -> Iterator[tuple[Result, Result]]:
     """The results in a request as the agent wrote them, each with what the model was told after any fault."""
     body = decode_body(exchange.body, exchange.headers)
-    written = tool_results(exchange.wire, body, name_of=names.name_of)
+    written = results_read(exchange.wire, body, name_of=names.name_of)
     if exchange.world_body is None:
         yield from zip(written, written, strict=True)
         return
-    world = tool_results(exchange.wire, decode_body(exchange.world_body, exchange.headers), name_of=names.name_of)
+    world = results_read(exchange.wire, decode_body(exchange.world_body, exchange.headers), name_of=names.name_of)
     yield from zip(written, world if len(world) == len(written) else written, strict=True)
 
 

@@ -41,9 +41,9 @@ def bad_tool_call(spec: LlmFault, scene: Scene) -> Interceptor:
     - `unknown_tool`: the call names a tool that was not offered.
     - `missing_argument`: one that the tool's schema requires is left out; without a schema, any one.
 
-    Embeddings call no tools. The answers of Bedrock's `invoke` where they stream or are not Anthropic's, of Cohere's
-    chat and of Google's Interactions cannot be changed; nor is a call of Gemini's changed that comes in pieces because
-    the agent asked for that.
+    Embeddings call no tools. The answers of Bedrock's `invoke` where they are not Anthropic's, of Cohere's chat and of
+    Google's Interactions cannot be changed; nor is a call of Gemini's changed that comes in pieces because the agent
+    asked for that.
     """
 
     def stage(call: Call) -> Flow:

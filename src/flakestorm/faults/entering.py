@@ -62,6 +62,7 @@ class Entries:
         results: the tool results in a request of this wire with this body.
         hits: the attacks whose triggers agree at a model call, outermost first; asked once for each call.
         spare: is given the hits that found nothing to act on, or are in the conversation already.
+        barred: is told of a model call that cannot be added to, and why.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Entries:
         results: Callable[[str, bytes], Sequence[Result]],
         hits: Callable[[Call], Sequence[Hit]],
         spare: Callable[[Hit], None],
+        barred: Callable[[Call, str], None],
     ) -> None:
         self._choices, self._results, self._hits, self._spare = choices, results, hits, spare
+        self._barred = barred
         self._entries: list[_Entry] = []
         self._lock = threading.Lock()  # agents call from several threads
 
@@ -80,6 +83,8 @@ class Entries:
         """What a model call carries; None if that is nothing, or its protocol cannot be added to."""
         talk = conversation(call.wire, call.body)
         if talk is None:
+            if call.wire != "embeddings":  # in which nobody is told anything
+                self._barred(call, f"a request of this kind ({call.wire or 'unknown'}) cannot be added to")
             return None
         with self._lock:
             for hit in self._hits(call):

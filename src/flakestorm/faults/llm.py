@@ -19,7 +19,7 @@ from flakestorm.config.model import LlmFault
 from flakestorm.core.call import Call, Chunks, Reply, without_headers
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.faults.base import Scene, inward, llm_faults
-from flakestorm.faults.replies import UNKNOWN, unchangeable
+from flakestorm.faults.replies import LEFT, UNKNOWN, unchangeable
 from flakestorm.wire.base import Failure, Wire
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.protocols import wire_of
@@ -79,7 +79,12 @@ def _midway(reply: Reply, failure: Failure, events: int, call: Call, wire: Wire,
         return reply
 
     def break_off(frames: Frames) -> Chunks:
-        if (yield from first(events, frames)):
+        try:
+            more = yield from first(events, frames)
+        except GeneratorExit:
+            scene.idle(LEFT)
+            raise
+        if more:
             scene.fired(f"{failure.kind} after {counted(events)}")
             yield last
         else:

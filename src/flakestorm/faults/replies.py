@@ -11,8 +11,10 @@ from flakestorm.faults.base import Scene, inward
 from flakestorm.wire.base import Edit
 from flakestorm.wire.protocols import wire_of
 
-__all__ = ["UNKNOWN", "editing", "unchangeable"]
+__all__ = ["LEFT", "UNKNOWN", "editing", "unchangeable"]
 
+LEFT = "the agent left the stream before that"
+"""Why a fault in the middle of a stream did nothing to one that was not read so far."""
 UNKNOWN = "no wire understands this protocol"
 """Why a model fault does nothing to a call that speaks none of the protocols known here."""
 
@@ -36,7 +38,7 @@ def editing(edit: Edit, scene: Scene, *, otherwise: str) -> Callable[[Call], Flo
         if wire is None:
             scene.idle(UNKNOWN)
             return reply
-        watch = _Watch(edit.on_change, lambda: scene.idle(otherwise))
+        watch = _Watch(edit.on_change, scene.idle, otherwise)
         edited = wire.edit(reply, replace(edit, on_change=watch.changed))
         if edited is reply:
             scene.idle(unchangeable(reply, call))
@@ -54,12 +56,15 @@ def unchangeable(reply: Reply, call: Call) -> str:
 
 
 class _Watch(Tap):
-    """Tells at the end of a body that nothing in it was changed."""
+    """Tells at the end of a body that nothing in it was changed, and why.
 
-    __slots__ = ("_changed", "_fire", "_idle")
+    Some SDKs leave a stream at its end marker, before it is over; others leave in the middle.
+    """
 
-    def __init__(self, fire: Callable[[], None], idle: Callable[[], None]) -> None:
-        self._fire, self._idle, self._changed = fire, idle, False
+    __slots__ = ("_changed", "_fire", "_idle", "_why")
+
+    def __init__(self, fire: Callable[[], None], idle: Callable[[str], None], why: str) -> None:
+        self._fire, self._idle, self._why, self._changed = fire, idle, why, False
 
     def changed(self) -> None:
         """The reply has been altered."""
@@ -67,5 +72,5 @@ class _Watch(Tap):
         self._fire()
 
     def end(self, error: BaseException | None) -> None:
-        if error is None and not self._changed:
-            self._idle()
+        if not self._changed and (error is None or isinstance(error, GeneratorExit)):
+            self._idle(self._why if error is None else f"{self._why}, as far as the agent read it")

@@ -1,9 +1,9 @@
 """Faults of what a model says: cut off, silent, babbling, refusing, or filtered.
 
 They change a model's answer and never the protocol around it, so every SDK reads it as a normal reply. Where the answer
-has nothing to change they do not fire. The answers of Bedrock's `invoke` where they stream or are not Anthropic's, of
-legacy completions, Cohere's chat and Google's Interactions cannot be changed, and embeddings say nothing: there none of
-them fires.
+has nothing to change they do not fire. The answers of Bedrock's `invoke` where they are not Anthropic's, of legacy
+completions, Cohere's chat and Google's Interactions cannot be changed, and embeddings say nothing: there none of them
+fires.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from flakestorm.core.choices import Choices
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.faults.base import Scene, inward, llm_faults
 from flakestorm.faults.replies import UNKNOWN, editing
-from flakestorm.wire.base import Edit
+from flakestorm.wire.base import Edit, Finish
+from flakestorm.wire.kin import has_refusals, is_azure
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.provider_errors import is_azure
 
 __all__ = ["content_filter", "empty", "garbage", "refusal", "truncated_response"]
 
@@ -55,13 +55,22 @@ def refusal(spec: LlmFault, scene: Scene) -> Interceptor:
     """The model refuses, in the words of `message`, and asks for no tool.
 
     OpenAI has a place for refusals, beside the content, and there it stands; with Anthropic the stop reason is
-    `refusal`. With the others a refusal is text like any other, and the answer ends normally.
+    `refusal`. With the others a refusal is text like any other, and the answer ends normally; so it is with those who
+    speak OpenAI's protocol and have no such place (Mistral, Groq, DeepSeek ...).
     """
-    words = spec.message or _REFUSAL
-    refused = Edit(
-        text=lambda _: words, drop_tool_calls=True, finish="refusal", on_change=lambda: scene.fired("the model refuses")
-    )
-    return editing(refused, scene, otherwise="the model refused in these words itself")
+    words, otherwise = spec.message or _REFUSAL, "the model refused in these words itself"
+
+    def refusing(finish: Finish) -> Interceptor:
+        told = Edit(
+            text=lambda _: words,
+            drop_tool_calls=True,
+            finish=finish,
+            on_change=lambda: scene.fired("the model refuses"),
+        )
+        return editing(told, scene, otherwise=otherwise)
+
+    in_its_place, as_text = refusing("refusal"), refusing("stop")
+    return lambda call: in_its_place(call) if call.wire != "openai_chat" or has_refusals(call.url) else as_text(call)
 
 
 @llm_faults.add("content_filter")

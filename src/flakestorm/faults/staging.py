@@ -103,7 +103,8 @@ class Stage:
         self._names = CallNames(noted)
         self._results = Results(choices, find=self._find, hits=self._result_hits, spare=self._give_back)
         self._on_conversations = [at for at, fault in enumerate(planned) if fault.on_conversations]
-        self._entries = Entries(choices, results=self._find, hits=self._conversation_hits, spare=self._give_back)
+        entered, spare = self._conversation_hits, self._give_back
+        self._entries = Entries(choices, results=self._find, hits=entered, spare=spare, barred=self._barred)
         self._listening = bool(self._on_results or self._on_conversations)
         self._crossed: set[str] = set()  # names of the tools whose calls a seam has seen
         self._lately: set[int] = set()  # faults that were for a call since the last model request
@@ -188,6 +189,14 @@ class Stage:
         with self._lock:
             wanted = [at for at in self._on_conversations if self._planned[at][1](call)]
             return [self._hit(at, site) for at in wanted if self._due(at, site)]
+
+    def _barred(self, call: Call, why: str) -> None:
+        """The attacks that would be for this model call have nothing to do there; that is no turn of theirs."""
+        site = _site(call)
+        with self._lock:
+            for at in self._on_conversations:
+                if self._planned[at][1](call):
+                    self._hit(at, site).idle(why)
 
     def _find(self, wire: str, body: bytes) -> Sequence[Result]:
         return tool_results(wire, body, name_of=self._names.name_of)

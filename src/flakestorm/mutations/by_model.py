@@ -1,7 +1,8 @@
 """Mutations that a model writes: what it is asked, and what is taken of its answer.
 
 Nothing it says is believed. Its answer may be a JSON list, one in a code fence, one that was cut off, or a plain list;
-texts that are too long, repeated, or (of a benign type) without the prompt's names and numbers are left out.
+texts that are too long, repeated, blank (an attack by length alone), or (of a benign type) without the prompt's names
+and numbers are left out.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ def taken(name: str, prompt: str, texts: list[str], weight: float) -> list[Mutat
     usable = (
         text
         for text in dict.fromkeys(texts)
-        if text != prompt and len(text) <= _LONGEST and (kind == "attack" or all(fact in text for fact in wanted))
+        if text != prompt
+        and len(text) <= _LONGEST
+        and (text.strip() or name == "length_extremes")
+        and (kind == "attack" or all(fact in text for fact in wanted))
     )
     return [Mutation(name, "model", kind, prompt, text.encode("utf-8", "replace").decode(), 0, weight)
             for text in usable]  # fmt: skip

@@ -30,6 +30,9 @@ from flakestorm.wire.results import Key, Result, Told
 
 __all__ = ["Served", "Serving"]
 
+_KEEPERS = ("openai_responses", "interactions")
+"""Wires whose provider may keep the conversation, so that a result can come without the call it answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -140,7 +143,7 @@ class Serving:
         if delay_ms:
             yield Sleep(delay_ms / 1000)
         reply = _given((yield call))
-        if call.wire != "openai_responses":  # elsewhere every request says of which tool its results are
+        if call.wire not in _KEEPERS:  # elsewhere every request says of which tool its results are
             return reply
         heard = _Heard(call.wire, reply.status, reply.headers, reply.streamed)
         self._heard.append(heard)

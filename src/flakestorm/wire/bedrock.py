@@ -2,8 +2,8 @@
 
 Converse is understood whole and streamed; its stream is a binary event stream (`eventstream`), changed message by
 message (`bedrock_stream`). `invoke` carries the protocol of whichever model is behind it: Anthropic's is understood as
-elsewhere, and its events, each in a binary message, are read and pass as they are; any other such call has its model's
-name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
+elsewhere, and its events, each in a binary message, are read and changed too (`bedrock_chunks`); any other such call
+has its model's name and passes through unread. On all of them errors can be played, and streams can be slowed and cut.
 
 The model is named in the path. Text is what the text blocks say; reasoning is left out, and so are tools that Amazon
 runs itself (`server_tool_use`).
@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply, header
 from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage, Wire
+from flakestorm.wire.bedrock_chunks import edited_chunks
 from flakestorm.wire.bedrock_stream import ConverseRewriter, is_call, with_stream
 from flakestorm.wire.calls import recalled
 from flakestorm.wire.calls_snapshots import snapshot_calls
@@ -158,8 +159,12 @@ class BedrockInvoke(_Amazon):
         return Said(error=_error(doc) if doc.keys() == {"message"} else None)
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
-        """A whole reply of one of Anthropic's models with its meaning changed; any other is left as it is."""
-        return _messages().edit(reply, edit)
+        """A reply of one of Anthropic's models with its meaning changed; any other is left as it is.
+
+        A stream is edited by way of Anthropic's own: see `bedrock_chunks`.
+        """
+        streamed = edited_chunks(reply, lambda own: _messages().edit(own, edit))
+        return _messages().edit(reply, edit) if streamed is reply else streamed
 
 
 def _messages() -> Wire:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.cohere_results import result_text
 from flakestorm.wire.failures import error_reply, retry_headers
 from flakestorm.wire.frames import Framer, Lines, frames, sse_framing
 from flakestorm.wire.provider_errors import openai_error
@@ -72,7 +73,8 @@ class Completions(Unread):
             role, text, calls = string(message.get("role")), _text(message.get("content")), _calls(message)
             names.update((call.id, call.name) for call in calls)
             call_id = string(message.get("tool_call_id"))
-            results = (ToolResult(call_id, names.get(call_id, ""), text),) if role == "tool" else ()
+            told = result_text(message.get("content"))
+            results = (ToolResult(call_id, names.get(call_id, ""), told),) if role == "tool" else ()
             turns.append(Turn(role, "" if results else text, calls, results))
         functions = [obj(tool.get("function")) or tool for tool in objects(doc.get("tools"))]
         tools, parameters = offered((function, function.get("parameters")) for function in functions)

@@ -19,18 +19,35 @@ from flakestorm.wire.base import ToolCall
 from flakestorm.wire.classify import UNNAMED
 from flakestorm.wire.encoding import decode_body
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.results import Dialect, Result, Told, results, rewritten
+from flakestorm.wire.results import Dialect, Reading, Result, Told, results, rewritten
 
-__all__ = ["DIALECTS", "CallNames", "Noted", "dialect_of", "holds_results", "rewrite", "tool_results"]
+__all__ = ["DIALECTS", "CallNames", "Noted", "dialect_of", "holds_results", "results_read", "rewrite", "tool_results"]
 
-DIALECTS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-"""The wires that carry tool results; the module `results` of that name says how they are spelled."""
+DIALECTS = {
+    "openai_chat": "openai_chat.results",
+    "openai_responses": "openai_responses.results",
+    "anthropic": "anthropic.results",
+    "gemini": "gemini.results",
+    "ollama": "ollama.results",
+    "completions": "cohere_results",
+    "interactions": "interactions_results",
+}
+"""The wires whose requests carry tool results that can be rewritten, and the module that says how they are spelled."""
+
+_SIGNED = {"bedrock": "bedrock_results", "bedrock_invoke": "anthropic.results"}
+"""Those whose requests are signed with their bodies, so that results in them can be read and not rewritten."""
 
 
 @cache
 def dialect_of(wire: str) -> Dialect | None:
-    """How a wire spells tool results; None if it carries none, or is not known."""
-    return cast(Dialect, import_module(f"flakestorm.wire.{wire}.results")) if wire in DIALECTS else None
+    """How a wire spells tool results; None if it carries none that can be rewritten, or is not known."""
+    return cast(Dialect, import_module(f"flakestorm.wire.{DIALECTS[wire]}")) if wire in DIALECTS else None
+
+
+@cache
+def _reading_of(wire: str) -> Reading | None:
+    signed = _SIGNED.get(wire)
+    return cast(Reading, import_module(f"flakestorm.wire.{signed}")) if signed else dialect_of(wire)
 
 
 _ESCAPE = b"\\u00"  # how JSON may write a letter, though nobody does
@@ -41,21 +58,30 @@ def _nobody(_: str) -> str:
 
 
 def tool_results(wire: str, body: bytes, *, name_of: Callable[[str], str] = _nobody) -> tuple[Result, ...]:
-    """The results of tools that the agent ran, in a request body, in conversation order.
+    """The results of tools that the agent ran, in a request body, in conversation order, as far as they can be
+    rewritten.
 
     Args:
         wire: what `Call.wire` says; of a wire that is not known no result is found.
         body: the request body.
         name_of: a tool's name by call id, where the request does not show it: `CallNames.name_of`.
     """
-    dialect = dialect_of(wire)
-    if dialect is None or not holds_results(wire, body):
+    return _found(dialect_of(wire), body, name_of)
+
+
+def results_read(wire: str, body: bytes, *, name_of: Callable[[str], str] = _nobody) -> tuple[Result, ...]:
+    """The same, and also those that nobody can rewrite, because the request is signed with its body (Bedrock)."""
+    return _found(_reading_of(wire), body, name_of)
+
+
+def _found(dialect: Reading | None, body: bytes, name_of: Callable[[str], str]) -> tuple[Result, ...]:
+    if dialect is None or not (dialect.holds(body) or _ESCAPE in body):
         return ()
     return results(dialect, body, name_of=name_of, unnamed=UNNAMED)
 
 
 def holds_results(wire: str, body: bytes) -> bool:
-    """Whether a request body may hold results; most do not, and are not worth reading."""
+    """Whether a request body may hold results that can be rewritten; most do not, and are not worth reading."""
     dialect = dialect_of(wire)
     return dialect is not None and (dialect.holds(body) or _ESCAPE in body)
 
@@ -64,11 +90,11 @@ def rewrite(wire: str, body: bytes, changes: Iterable[tuple[Result, Told]]) -> b
     """The request with these of its results telling something else, every other byte as it was.
 
     Raises:
-        LookupError: a result is not of this body, or no result can be of this wire.
+        LookupError: a result is not of this body, or none of this wire can be rewritten.
     """
     dialect = dialect_of(wire)
     if dialect is None:
-        raise LookupError(f"requests of the wire {wire!r} carry no tool results")
+        raise LookupError(f"requests of the wire {wire!r} carry no tool results that can be rewritten")
     return rewritten(dialect, body, changes)
 
 

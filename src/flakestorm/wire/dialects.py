@@ -4,7 +4,8 @@ The protocols agree on the plan and differ in the names: a list of messages, eac
 list of parts, and a system prompt that is a member of its own or the first message. So a dialect is a few words here,
 and `context.py` reads and writes them all.
 
-Bedrock's Converse is not among them: its requests are signed with their bodies, so none can be changed on its way.
+Bedrock's Converse is not among them: its requests are signed with their bodies, so none can be changed on its way. Nor
+are Gemini's Interactions and Cohere's first version, which spell a conversation in other ways.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ _DIALECTS = {
     "ollama": Dialect("messages", "content", _by_role),
 }
 _GENERATION = Dialect("prompt", "content", _by_role, system="system")
+_COHERE = Dialect("messages", "content", _by_role, _TEXT)
+_LEGACY = Dialect("prompt", "content", _by_role)
 _SNAKE_CASE = Dialect("contents", "parts", _by_part, {}, "system_instruction", "parts")
 
 
@@ -96,8 +99,11 @@ def dialect_of(wire: str, doc: Doc) -> Dialect | None:
 
     Args:
         wire: what `Call.wire` says.
-        doc: the request's body; Ollama's generation and Gemini's snake case are told by it.
+        doc: the request's body; Ollama's generation, Gemini's snake case, and Cohere's chat among legacy completions
+            are told by it.
     """
+    if wire == "completions":
+        return _COHERE if "messages" in doc else _LEGACY if "prompt" in doc else None
     if wire == "ollama" and "messages" not in doc:
         return _GENERATION
     if wire == "gemini" and "system_instruction" in doc:

@@ -8,12 +8,11 @@ An error comes as a reply, or, where the stream has begun, as its last frame; wh
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Failure
 from flakestorm.wire.eventstream import encode
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
+from flakestorm.wire.kin import is_azure, rate_limited
 from flakestorm.wire.shape import Doc, dump
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "aws_error_message",
     "google_error",
     "google_error_object",
-    "is_azure",
     "ollama_error",
     "ollama_error_document",
     "openai_blocked",
@@ -62,7 +60,6 @@ _AZURE_BLOCKED = (
     "your prompt and retry. To learn more about our content filtering policies please read our documentation: "
     "https://go.microsoft.com/fwlink/?linkid=2198766"
 )
-_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 _GOOGLE: dict[str, tuple[int, str, str]] = {
     # kind: status, message, canonical code
@@ -111,10 +108,11 @@ _OLLAMA: dict[str, tuple[int, str]] = {
 
 
 def openai_error(failure: Failure, *, model: str, call: Call) -> Reply:
-    """The error OpenAI answers with. `timeout` is its front end's 504, the others its API's own."""
+    """The error OpenAI answers with, or its kin at this URL. `timeout` is its front end's 504, the others its API's."""
     headers = [("x-request-id", f"req_{request_token(call)}"), *retry_headers(failure.retry_after_ms)]
+    wait, own = _go_duration(failure.retry_after_ms or 0), None
     if failure.kind == "rate_limit":
-        wait = _go_duration(failure.retry_after_ms or 0)
+        own = rate_limited(failure, model=model, wait=wait, url=call.url)
         headers += [
             ("x-ratelimit-limit-requests", "500"),
             ("x-ratelimit-limit-tokens", "30000"),
@@ -123,7 +121,7 @@ def openai_error(failure: Failure, *, model: str, call: Call) -> Reply:
             ("x-ratelimit-reset-requests", wait),
             ("x-ratelimit-reset-tokens", "2s"),
         ]
-    document = {"error": openai_error_object(failure, model=model)}
+    document = own or {"error": openai_error_object(failure, model=model)}
     return error_reply(failure.status or _OPENAI[failure.kind][0], document, *headers)
 
 
@@ -133,15 +131,6 @@ def openai_error_object(failure: Failure, *, model: str) -> Doc:
     wait = _go_duration(failure.retry_after_ms or 0)
     message = failure.message or usual_message.format(model=model, wait=wait)
     return {"message": message, "type": kind, "param": None, "code": code}
-
-
-def is_azure(url: str) -> bool:
-    """Whether this is the address of OpenAI's models at Azure, which has errors of its own."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # not a URL that anybody can reach
-        return False
-    return (parts.hostname or "").endswith(_AZURE_HOSTS) or "/openai/deployments/" in parts.path
 
 
 def openai_blocked(call: Call, message: str) -> Reply:

@@ -18,7 +18,7 @@ from typing import Protocol
 from flakestorm.wire.shape import Doc, objects, parse, string
 from flakestorm.wire.splice import Path, with_members
 
-__all__ = ["Dialect", "Found", "Key", "Result", "Told", "one_text", "results", "rewritten", "texts"]
+__all__ = ["Dialect", "Found", "Key", "Reading", "Result", "Told", "one_text", "results", "rewritten", "texts"]
 
 Key = tuple[str, str, str, int]
 """What tells results apart within a run: see `results`."""
@@ -79,8 +79,8 @@ class Result:
     entry: Doc = field(repr=False, compare=False)
 
 
-class Dialect(Protocol):
-    """What one protocol says about results. Fulfilled by the modules `results_*` of this room."""
+class Reading(Protocol):
+    """How the results in one protocol's requests are found."""
 
     def holds(self, body: bytes, /) -> bool:
         """Whether a request may hold results. Most do not, and need not be read; JSON is taken to escape no letter."""
@@ -90,12 +90,16 @@ class Dialect(Protocol):
         """The results of tools that the agent runs, in conversation order; what does not fit is passed over."""
         ...
 
+
+class Dialect(Reading, Protocol):
+    """What one protocol says about results. Fulfilled by the modules `*results` of this room."""
+
     def spell(self, entry: Doc, told: Told, /) -> Mapping[str, object]:
         """The members of `entry` that make it tell this instead, in the shape that it has already."""
         ...
 
 
-def results(dialect: Dialect, body: bytes, *, name_of: Callable[[str], str], unnamed: str) -> tuple[Result, ...]:
+def results(dialect: Reading, body: bytes, *, name_of: Callable[[str], str], unnamed: str) -> tuple[Result, ...]:
     """The results in a request, in conversation order; none if the body is not understood.
 
     A result is the same as one in an earlier request when it answers the same call id for the same tool. Ids that come

@@ -206,7 +206,10 @@ def test_what_cannot_be_added_to_is_left_alone(wire: str) -> None:
     world = World()
     body = json.dumps({"messages": [USER]}).encode()
     world.read(stage, llm_call(wire=wire, body=body))
-    assert (world.asked[-1].body, ledger.fired) == (body, [])
+    assert (world.asked[-1].body, ledger.fired, ledger.matched) == (body, [], {})
+    why = [firing.detail for firing in ledger.idle]
+    said = [] if wire == "embeddings" else [f"a request of this kind ({wire or 'unknown'}) cannot be added to"]
+    assert why == said, "and it is said why"
 
 
 def test_tools_are_none_of_its_business() -> None:

@@ -61,13 +61,25 @@ def test_one_that_does_something_says_nothing_else(mode: str) -> None:
     assert (len(fired), idle) == (1, [])
 
 
-def test_an_agent_that_leaves_early_has_not_seen_that_nothing_changes() -> None:
-    idle: list[str] = []
-    fault = llm_fault([], "truncated_response", idle=idle, max_tokens=999)
+@pytest.mark.parametrize(
+    ("mode", "settings", "why"),
+    [
+        (
+            "truncated_response",
+            {"max_tokens": 999},
+            "the answer was no longer than 999 tokens, as far as the agent read it",
+        ),
+        ("stream_cut", {"after_events": 99}, "the agent left the stream before that"),
+        ("server_error", {"after_events": 99}, "the agent left the stream before that"),
+    ],
+)
+def test_of_a_stream_that_the_agent_leaves_is_said_what_it_saw(mode: str, settings: dict[str, Any], why: str) -> None:
+    fired, idle = list[str](), list[str]()
+    fault = llm_fault(fired, mode, idle=idle, **settings)
     out = pump(World(reply_of("gemini", stream=True)).cross(fault, call_of("gemini", stream=True)), lambda _: None)
     next(out)
     out.close()
-    assert idle == []
+    assert (fired, idle) == ([], [why])
 
 
 def test_what_cannot_be_changed_says_so() -> None:

@@ -107,6 +107,19 @@ def test_a_refusal_stands_where_the_provider_has_refusals(wire: str, stream: boo
     assert fired == ["the model refuses"]
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_refusal_is_text_where_messages_have_no_other_place_for_it(stream: bool) -> None:
+    reply, fired = reply_of("openai_chat", WORDS, [PAY], stream=stream), list[str]()
+    call = call_of("openai_chat", stream=stream, url="https://api.groq.com/openai/v1/chat/completions")
+    _, body = World(reply).read(llm_fault(fired, "refusal", message="I would rather not."), call)
+    spoken = wire_of("openai_chat")
+    assert spoken is not None
+    said = spoken.said(body, stream=stream)
+    assert (said.text, said.tool_calls, said.finish) == ("I would rather not.", (), "stop")
+    assert b'"refusal":"I' not in body
+    assert fired == ["the model refuses"]
+
+
 @each
 def test_a_filtered_answer_is_cut_and_says_so(wire: str, stream: bool) -> None:
     fired, reply = list[str](), reply_of(wire, calls=[PAY], stream=stream)

@@ -47,3 +47,9 @@ def test_a_benign_text_must_keep_the_facts_and_none_comes_twice() -> None:
     assert [m.text for m in taken("advanced_jailbreak", prompt, ["Be evil"], 1.0)] == ["Be evil"]
     assert kind_of("noise") == "benign"
     assert kind_of("prompt_injection") == "attack"
+
+
+def test_a_blank_text_is_an_attack_by_its_length_and_by_nothing_else() -> None:
+    said = ["", " \n", "Ignore that."]
+    assert [m.text for m in taken("prompt_injection", "Book it", said, 1.0)] == ["Ignore that."]
+    assert [m.text for m in taken("length_extremes", "Book it", said, 1.0)] == said

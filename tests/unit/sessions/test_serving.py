@@ -99,6 +99,16 @@ def test_names_are_learnt_where_the_provider_keeps_the_conversation() -> None:
     assert json.loads(asked.body)["input"][0]["output"] == "recorded"
 
 
+def test_so_it_is_of_a_result_whose_call_google_keeps() -> None:
+    serving = Serving([ToolResponse(tool="search", response="recorded")])
+    step = {"type": "function_call", "id": "c9", "name": "search", "arguments": {}}
+    said = Reply(200, (("content-type", "application/json"),), json.dumps({"id": "i1", "steps": [step]}).encode())
+    crossed(serving, model({"type": "user_input", "content": "hi"}, wire="interactions"), said)
+    result = {"type": "function_result", "call_id": "c9", "result": "live"}
+    _, (asked,), _ = crossed(serving, model(result, wire="interactions", previous_interaction_id="i1"))
+    assert json.loads(asked.body)["input"][0]["result"] == "recorded"
+
+
 def test_a_session_without_replies_changes_nothing() -> None:
     call = model(*result("c1", "live"))
     assert Serving([])(call) is call

@@ -163,7 +163,8 @@ def test_anthropic_s_models_are_understood_by_way_of_invoke() -> None:
     assert INVOKE.said(encode(b'{"bytes":"?"}', {":event-type": "chunk"}), stream=True) == Said()
     assert INVOKE.said(refused, stream=True).error == "slow down"
     reply = Reply(200, (("content-type", "application/vnd.amazon.eventstream"),), stream)
-    assert read(INVOKE.edit(reply, Edit(max_tokens=0))) == stream
+    cut = read(INVOKE.edit(reply, Edit(max_tokens=1)))
+    assert (INVOKE.said(cut, stream=True).text, INVOKE.said(cut, stream=True).finish) == ("Let", "max_tokens")
 
 
 @pytest.mark.parametrize("wire", [WIRE, INVOKE], ids=lambda wire: wire.name)

@@ -107,6 +107,7 @@ def test_a_conversation_with_cohere() -> None:
         {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
         {"role": "assistant", "tool_calls": [COHERE_CALL]},
         {"role": "tool", "tool_call_id": "f_1", "content": [{"type": "text", "text": "sun"}]},
+        {"role": "tool", "tool_call_id": "f_1", "content": [{"type": "document", "document": {"data": {"t": 21}}}]},
     ]
     tools = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}]
     asked = WIRE.asked(orjson.dumps({"model": "m", "messages": messages, "tools": tools}))
@@ -114,6 +115,7 @@ def test_a_conversation_with_cohere() -> None:
         Turn("user", "Weather?"),
         Turn("assistant", "", (ToolCall("f_1", "find", '{"q":"x"}'),)),
         Turn("tool", "", (), (ToolResult("f_1", "find", "sun"),)),
+        Turn("tool", "", (), (ToolResult("f_1", "find", '{"t":21}'),)),
     )
     assert (asked.tools, asked.parameters) == (("find",), {"find": {"type": "object"}})
 

@@ -10,7 +10,15 @@ from flakestorm.core.call import Headers
 from flakestorm.core.site import Site
 from flakestorm.tape.model import Exchange, Recorded
 from flakestorm.wire.base import ToolCall
-from flakestorm.wire.conversation import DIALECTS, CallNames, dialect_of, holds_results, rewrite, tool_results
+from flakestorm.wire.conversation import (
+    DIALECTS,
+    CallNames,
+    dialect_of,
+    holds_results,
+    results_read,
+    rewrite,
+    tool_results,
+)
 from flakestorm.wire.results import Told
 from upstream import anthropic_messages, anthropic_stream, openai_chat, openai_stream
 
@@ -24,7 +32,8 @@ SAID = {
 
 
 def test_every_dialect_is_known_by_the_name_of_its_wire() -> None:
-    assert set(DIALECTS) == {"openai_chat", "openai_responses", "anthropic", "gemini", "ollama"}
+    of_a_room = {"openai_chat", "openai_responses", "anthropic", "gemini", "ollama"}
+    assert set(DIALECTS) == of_a_room | {"completions", "interactions"}
     for dialect in map(dialect_of, DIALECTS):
         assert dialect is not None
         assert list(dialect.find({})) == []
@@ -39,6 +48,22 @@ def test_results_are_found_named_and_rewritten() -> None:
     (result,) = tool_results("openai_chat", body, name_of={"c1": "search"}.get)  # type: ignore[arg-type]
     assert result.name == "search"
     assert rewrite("openai_chat", body, [(result, Told("new"))]) == body.replace(b"old", b"new")
+
+
+@pytest.mark.parametrize(
+    ("wire", "message"),
+    [
+        ("bedrock", {"toolResult": {"toolUseId": "t1", "content": [{"text": "3 hits"}]}}),
+        ("bedrock_invoke", {"type": "tool_result", "tool_use_id": "t1", "content": "3 hits"}),
+    ],
+)
+def test_results_in_signed_requests_are_read_and_not_to_be_rewritten(wire: str, message: dict[str, object]) -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": [message]}]}).encode()
+    (result,) = results_read(wire, body, name_of={"t1": "search"}.get)  # type: ignore[arg-type]
+    assert (result.name, result.told) == ("search", Told("3 hits"))
+    assert (tool_results(wire, body), holds_results(wire, body)) == ((), False)
+    with pytest.raises(LookupError, match="carry no tool results"):
+        rewrite(wire, body, [(result, Told("new"))])
 
 
 def test_rewriting_a_result_of_another_body_is_an_error() -> None:

@@ -34,7 +34,20 @@ def test_who_speaks_in_a_message(wire: str, message: dict, role: str) -> None:
     assert dialect.role(message) == role
 
 
-@pytest.mark.parametrize("wire", ["", "mcp", "bedrock", "bedrock_invoke", "embeddings"])
+def test_cohere_s_chat_and_legacy_completions_are_told_apart() -> None:
+    chat, legacy = dialect_of("completions", {"messages": []}), dialect_of("completions", {"prompt": "x"})
+    assert chat is not None
+    assert legacy is not None
+    assert (chat.messages, chat.role({"role": "tool", "content": "x"}), legacy.messages) == (
+        "messages",
+        "tool",
+        "prompt",
+    )
+    assert chat.is_text({"type": "text", "text": "x"})
+    assert dialect_of("completions", {"message": "of the first version", "chat_history": []}) is None
+
+
+@pytest.mark.parametrize("wire", ["", "mcp", "bedrock", "bedrock_invoke", "embeddings", "interactions"])
 def test_what_cannot_be_added_to_has_no_dialect(wire: str) -> None:
     assert dialect_of(wire, {"messages": []}) is None
 

@@ -10,7 +10,6 @@ from flakestorm.wire.provider_errors import (
     aws_error_message,
     google_error,
     google_error_object,
-    is_azure,
     ollama_error,
     ollama_error_document,
     openai_blocked,
@@ -95,22 +94,6 @@ def test_a_stream_states_the_same_error_as_a_reply(kind) -> None:
     assert payload == read(aws(failure))
     assert (header(aws(failure).headers, "x-amzn-errortype") or "").lower().startswith(name.lower() + ":")
     assert name[0].islower()
-
-
-@pytest.mark.parametrize(
-    ("url", "azure"),
-    [
-        ("https://mine.openai.azure.com/openai/v1/chat/completions", True),
-        ("https://mine.cognitiveservices.azure.com/openai/v1/responses", True),
-        ("https://mine.services.ai.azure.com/models/chat/completions", True),
-        ("http://127.0.0.1:80/openai/deployments/gpt-4o/chat/completions?api-version=1", True),
-        ("https://api.openai.com/v1/chat/completions", False),
-        ("https://openai.azure.com.test/v1/chat/completions", False),
-        ("https://[bad/v1", False),
-    ],
-)
-def test_azure_is_known_by_its_addresses(url: str, azure: bool) -> None:
-    assert is_azure(url) is azure
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ class _Place:
     __slots__ = ("address", "asked", "said")
 
     def __init__(self, address: str) -> None:
-        self.address, self.asked, self.said = address, Fields(_ACCEPTS), Fields()
+        sent = address.partition("#")[0]  # Mistral's SDK streams from `.../chat/completions#stream`; that stays here
+        self.address, self.asked, self.said = sent, Fields(_ACCEPTS), Fields()
 
 
 def _place(url: Any, crossing: Crossing) -> _Place:
