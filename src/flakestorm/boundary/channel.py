@@ -109,7 +109,6 @@ def open_channel(
     given["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SHIM), before)))
     passage.dial = Dial(draws)
     given.update(passage.dial.variables)
-    if draws is not None:
-        if env.get("PYTHONHASHSEED", caller.get("PYTHONHASHSEED", "random")) in ("", "random"):
-            given["PYTHONHASHSEED"] = draws.hash_seed
+    if draws is not None and env.get("PYTHONHASHSEED", caller.get("PYTHONHASHSEED", "random")) in ("", "random"):
+        given["PYTHONHASHSEED"] = draws.hash_seed
     return Channel(gateway, passage, given)

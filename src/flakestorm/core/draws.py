@@ -58,7 +58,10 @@ class Draws(Record, frozen=True):
             return None
         told = kept if isinstance(kept, dict) else {}
         seed, epoch_ms, form = told.get("seed"), told.get("epoch_ms"), told.get("form", 1)
-        whole = type(seed) is int and 0 <= seed < _SEEDS and type(epoch_ms) is int and 0 <= epoch_ms <= _LAST_MS
-        if not (whole and type(form) is int and form in _FORMS):
+        if not (
+            (type(seed) is int and 0 <= seed < _SEEDS)
+            and (type(epoch_ms) is int and 0 <= epoch_ms <= _LAST_MS)
+            and (type(form) is int and form in _FORMS)
+        ):
             raise TapeDamaged(f"the tape's header has draws that cannot be made again: {str(kept)[:200]}")
         return cls(seed, epoch_ms, form)

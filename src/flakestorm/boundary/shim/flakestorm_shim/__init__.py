@@ -4,11 +4,11 @@ Each HTTP library is patched at the lowest point that still knows the whole requ
 so the library's own redirects, cookies, retries and `response.url` keep seeing the original URL. Calls that go to the
 gateway already (base-URL variables, the HTTP proxy) are not redirected again; they only get the headers below.
 
-`x-flakestorm-patience-ms` tells the gateway how long the client will wait for bytes. `x-flakestorm-failed` on a reply
+`x-flakestorm-lane` tells the gateway which of the agent's concurrent threads makes the call (`descent.py`), and
+`x-flakestorm-patience-ms` how long the client will wait for bytes. `x-flakestorm-failed` on a reply
 says that the call broke, and how; it is turned into the exception the library raises for that.
 
-With FLAKESTORM_DRAWS set, its clock and its random draws are virtual too (`draws.py`). `x-flakestorm-lane` says which of
-its concurrent threads makes a call (`descent.py`).
+With FLAKESTORM_DRAWS set, its clock and its random draws are virtual too (`draws.py`).
 
 The agent must never suffer from this: what cannot be patched is left alone, with one line on stderr.
 """

@@ -57,11 +57,15 @@ class Lane:
         return Lane(self.turn, name if len(name) < _LONG else _shorter(name))
 
 
+def _no_loop() -> None:
+    """There is none before asyncio is imported."""
+
+
 _opened = count(1)
 _threads = _local()
 _tasks: Any = None  # lanes of tasks, from the first loop on
-_running: Callable[[], Any] = lambda: None
-_current: Any = None
+_running: Callable[[], Any] = _no_loop
+_current: Callable[[], Any] = _no_loop
 _turns: Any = None  # which run it is, first of all
 
 
@@ -91,12 +95,12 @@ def here() -> Lane:
         lane = getattr(_threads, "lane", None)
         if lane is None or lane.turn != turn:
             lane = _threads.lane = Lane(turn)
-        return lane  # type: ignore[no-any-return]
+        return lane
     lane = _tasks.get(task) or getattr(_threads, "starting", None)
     if lane is None or lane.turn != turn:
         lane = Lane(turn)
         _tasks[task] = lane
-    return lane  # type: ignore[no-any-return]
+    return lane
 
 
 def child(kind: str) -> Lane:

@@ -29,7 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["CREEP_US", "FORM", "PATIENT_READS", "Lane", "Run", "after", "here", "inside", "lane_in", "settle", "take_from"]
+__all__ = [
+    "CREEP_US",
+    "FORM",
+    "PATIENT_READS",
+    "Lane",
+    "Run",
+    "after",
+    "here",
+    "inside",
+    "lane_in",
+    "settle",
+    "take_from",
+]
 
 PATIENT_READS = 300
 """How often the clock can be read at one standstill before it creeps."""
@@ -55,9 +67,7 @@ class Run:
 
     __slots__ = ("_adopted", "epoch_us", "form", "key", "place", "root", "seeded")
 
-    def __init__(
-        self, seed: int, epoch_ms: int, place: Callable[[], int], process: int = 0, form: int = FORM
-    ) -> None:
+    def __init__(self, seed: int, epoch_ms: int, place: Callable[[], int], process: int = 0, form: int = FORM) -> None:
         self.form = form
         self.key = blake2b(f"{seed}/{process}".encode()).digest()
         self.epoch_us, self.place = epoch_ms * 1000, place
@@ -174,10 +184,12 @@ def here() -> Lane | None:
 def lane_in(run: Run) -> Lane:
     """The caller's lane in a run that it is known to belong to."""
     lane = _lane.get()
+    if lane is None or lane.run is not run:
+        lane = run.adopt(lane)
     job = getattr(_at, "job", None)
-    if job is not None and job.parent is lane and job.run is run and run.form > 1:
-        return job  # type: ignore[no-any-return]  # it is in a copy of its submitter's context
-    return lane if lane is not None and lane.run is run else run.adopt(lane)
+    if job is None or job.parent is not lane or run.form < 2:
+        return lane
+    return job  # type: ignore[no-any-return]  # in a copy of its submitter's context
 
 
 def inside(lane: Lane, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -1,16 +1,15 @@
 """Where an agent's lanes begin: threads, jobs given to a pool of threads, asyncio tasks.
 
-Each begins two of them: what it draws from (`lanes.py`), where that is virtual, and what the gateway is told of its
-calls (`descent.py`), in launched agents.
+Each begins two of them: what it draws from (`lanes.py`, which is imported where that is virtual), and what the gateway
+is told of its calls (`descent.py`), in launched agents.
 """
 
 from __future__ import annotations
 
 import functools
-from contextlib import suppress
+import sys
 
 from . import descent
-from .lanes import after, here, inside, settle
 from .replacing import replace
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -21,6 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["PATCHES", "on_anyio", "on_asyncio", "on_loop", "on_pool", "on_threads"]
 
 
+_LANES = f"{__package__}.lanes"
+
+
+def _virtual() -> Any:
+    """What this lane's draws come from: the module `lanes`, or None where they are real."""
+    lanes = sys.modules.get(_LANES)
+    return None if lanes is None or lanes.here() is None else lanes
+
+
+def _led(call: Any, kind: str) -> Any:
+    """This call, to be made on a new lane that the caller starts now."""
+    lanes = _virtual()
+    if lanes is not None:
+        call = lanes.after(call, kind)
+    return descent.led(call, descent.child(kind)) if descent.begun() else call
+
+
 def on_threads(module: Any) -> None:
     """`threading`: a thread is a lane."""
 
@@ -28,11 +44,9 @@ def on_threads(module: Any) -> None:
         @functools.wraps(original)
         def start(self: Any) -> None:
             own = vars(self)
-            if "run" in own or not (descent.begun() or here() is not None):
+            led = None if "run" in own else _led(self.run, "thread")
+            if led is None or led == self.run:
                 return original(self)  # type: ignore[no-any-return]
-            led = after(self.run, "thread")
-            if descent.begun():
-                led = descent.led(led, descent.child("thread"))
 
             def run() -> None:
                 del self.run  # or the thread would keep itself alive
@@ -57,9 +71,9 @@ def on_pool(module: Any) -> None:
     def submitting(original: Any) -> Any:
         @functools.wraps(original)
         def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            led = _led(fn, "job")
             if not descent.begun():
-                return original(self, after(fn, "job"), *args, **kwargs)
-            led = descent.led(after(fn, "job"), descent.child("job"))
+                return original(self, led, *args, **kwargs)
             with descent.busy():  # a worker that is started here is nobody's
                 return original(self, led, *args, **kwargs)
 
@@ -85,15 +99,18 @@ def on_loop(loop: Any) -> None:
 
 def _drawing(create: Any, loop: Any, coro: Any, options: dict[str, Any]) -> Any:
     """Make a task that draws on a lane of its own, where anything is virtual."""
-    lane = here()
-    if lane is None:
+    lanes = _virtual()
+    if lanes is None:
         return create(loop, coro, **options)
+    lane = lanes.here()
     child, context = lane.child("task"), options.get("context")
     if context is None:  # the task copies the context it is made in
-        task = inside(child, create, loop, coro, **options)
+        task = lanes.inside(child, create, loop, coro, **options)
     else:
-        with suppress(RuntimeError):  # where it is the current one, the two share a lane, as all else
-            context.run(settle, child)
+        try:  # noqa: SIM105 - contextlib is not imported for the agent's sake
+            context.run(lanes.settle, child)
+        except RuntimeError:
+            pass  # it is the current one: the two share a lane, as all else
         task = create(loop, coro, **options)
     task.add_done_callback(lambda _: lane.reach(child.elapsed_us))
     return task
@@ -117,8 +134,8 @@ def on_asyncio(module: Any) -> None:
 def on_anyio(module: Any) -> None:
     """`anyio._backends._asyncio`, whose threads are no pool of the standard library's: a job is a lane. What it draws
     is drawn on that of who awaits it, because the context goes with it."""
-    backend = getattr(module, "AsyncIOBackend", None)
-    found = vars(backend).get("run_sync_in_worker_thread") if backend is not None else None
+    backend: Any = getattr(module, "AsyncIOBackend", None)
+    found = None if backend is None else vars(backend).get("run_sync_in_worker_thread")
     if not isinstance(found, classmethod):  # a version that is made otherwise
         return
     run = found.__func__
