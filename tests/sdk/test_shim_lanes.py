@@ -15,7 +15,7 @@ from flakestorm.tape.reader import Tape
 from launched_support import launched
 from upstream import Canned, Request, Upstream, document
 
-PROGRAM = '''
+PROGRAM = """
 import asyncio, http.client, os, random, threading, uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -159,7 +159,7 @@ def pool_of_http_client():
 
 def ask(mode):
     return globals()[mode]()
-'''
+"""
 OFTEN = ("pool", "contexts", "threads", "gathered", "gathered_later", "to_thread")
 SOMETIMES = (
     "nested", "executor", "by_anyio", "aio", "loops", "given_to_a_loop", "one_after_the_other", "pool_of_requests",

@@ -75,7 +75,7 @@ class Passage:
     _line: Crosses | None = field(default=None, init=False)
     _lanes: dict[object, str] = field(default_factory=dict, init=False)
     _opened: int = field(default=0, init=False)
-    _named: bool = field(default=False, init=False)
+    _named: bool = field(default=True, init=False)
     _served: bool = field(default=False, init=False)
     _late: int = field(default=0, init=False)
     _open: int = field(default=0, init=False)
