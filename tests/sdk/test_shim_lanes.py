@@ -1,15 +1,19 @@
 """Calls that a launched Python agent makes at once: each is known by the thread, job or task that makes it, though they
-come on connections that a pool lends as they fall free. What is played again is the same, however busy the machine is."""
+come on connections that a pool lends as they fall free. Played again it is the same, however busy the machine is."""
 
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import flakestorm
+from e2e_support import write_config
+from flakestorm.api import Options
 from flakestorm.core.draws import Draws
 from flakestorm.tape.reader import Tape
 from launched_support import launched
@@ -157,13 +161,13 @@ def pool_of_requests():
 def pool_of_http_client():
     return pool(by_http_client)
 
-def ask(mode):
+def play(mode):
     return globals()[mode]()
 """
-OFTEN = ("pool", "contexts", "threads", "gathered", "gathered_later", "to_thread")
+OFTEN = ("pool", "contexts", "gathered")
 SOMETIMES = (
-    "nested", "executor", "by_anyio", "aio", "loops", "given_to_a_loop", "one_after_the_other", "pool_of_requests",
-    "pool_of_http_client",
+    "threads", "to_thread", "gathered_later", "nested", "executor", "by_anyio", "aio", "loops", "given_to_a_loop",
+    "one_after_the_other", "pool_of_http_client", "pool_of_requests",
 )  # fmt: skip
 
 
@@ -180,7 +184,7 @@ def up() -> Iterator[Upstream]:
         yield up
 
 
-@pytest.mark.parametrize(("mode", "replays"), [*((mode, 100) for mode in OFTEN), *((mode, 15) for mode in SOMETIMES)])
+@pytest.mark.parametrize(("mode", "replays"), [*((mode, 100) for mode in OFTEN), *((mode, 8) for mode in SOMETIMES)])
 async def test_every_replay_gives_everyone_their_own_and_one_digest(
     up: Upstream, tmp_path: Path, mode: str, replays: int
 ) -> None:
@@ -227,3 +231,29 @@ async def test_a_tape_of_connections_is_played_as_it_was_recorded(up: Upstream, 
     assert "form" not in Tape.open(tape).header["draws"]
     assert played == [(recorded, [], footer.digest)] * 3
     assert {exchange.lane for exchange in Tape.open(tmp_path / "pool.tape").exchanges()} <= {"1", "2", "3"}
+
+
+def test_a_seed_gives_the_same_faults_at_any_concurrency(
+    up: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOL_URL", up.url)
+    (tmp_path / "agent.py").write_text(f"{PROGRAM}\nprint(pool())\n".replace('["number"]', '.get("number")'))
+    path = write_config(
+        tmp_path,
+        agent={"type": "command", "start": f"{sys.executable} agent.py {{prompt}}", "timeout": 300_000},
+        boundary={"tools": {"seats": "*/seats"}},
+        contract={
+            "name": "seated",
+            "invariants": [{"type": "completes"}],
+            "chaos_matrix": [
+                {"name": "down", "tool_faults": [{"tool": "seats", "mode": "error", "probability": 0.5}]},
+                {"name": "third", "tool_faults": [{"tool": "seats", "mode": "error", "calls": [3]}]},
+            ],
+        },
+    )
+    fired = []
+    for concurrency in (1, 10):
+        report = flakestorm.load(path).contract(Options(seed=7, trials=4, concurrency=concurrency))
+        fired.append([(run.scenario, sorted(str(each.site) for each in run.fired)) for run in report.runs])
+    assert fired[0] == fired[1]
+    assert len({tuple(sites) for _, sites in fired[0]}) > 2

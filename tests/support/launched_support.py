@@ -1,6 +1,6 @@
 """A launched Python program that is asked again and again, each time as another run: recorded once, then played again.
 
-The program's text defines `ask(mode)`; it is run in a process of its own, under the shim, with threads that take turns
+The program's text defines `play(mode)`; it is run in a process of its own, under the shim, with threads that take turns
 as often as they can while another one always has something to do.
 """
 
@@ -45,7 +45,7 @@ if __name__ == "__main__":
     threading.Thread(target=always_busy, daemon=True).start()
     print("answer", json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        print("answer", json.dumps(ask(line.strip())), flush=True)
+        print("answer", json.dumps(play(line.strip())), flush=True)
 """
 
 
@@ -106,7 +106,7 @@ async def launched(
     """Launch it.
 
     Args:
-        program: its text, which defines `ask(mode)`.
+        program: its text, which defines `play(mode)`.
         folder: where it is put.
         env: variables that it is given.
         draws: what it draws from.
