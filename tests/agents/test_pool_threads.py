@@ -117,10 +117,13 @@ def test_every_replay_of_a_graph_s_blocking_tools_is_verified(up: Upstream, tmp_
 @pytest.mark.parametrize("endpoint", ["blocking", "awaited"])
 async def test_every_replay_of_a_launched_graph_is_verified(up: Upstream, tmp_path: Path, endpoint: str) -> None:
     tape = tmp_path / "a.tape"
-    program = f"{PROGRAM}\nloop = asyncio.new_event_loop()\n" + """
+    program = (
+        f"{PROGRAM}\nloop = asyncio.new_event_loop()\n"
+        + """
 def play(mode):
     return blocking("four seats") if mode == "blocking" else loop.run_until_complete(_awaited("four seats"))
 """
+    )
     async with launched(program, tmp_path, {"UPSTREAM_URL": up.url}) as agent:
         recorded = await agent.record(tape, endpoint)
         called = up.count()

@@ -298,3 +298,30 @@ os.waitpid(child, 0)
     *runs, forked = lanes_of(code, lambda: dial.begin(None), lambda: dial.begin(None), dial=dial)
     assert [re.sub(r"^\d+|(?<= )\d+", "N", run) for run in runs] == ["N.thread1 N.thread2"] * 2
     assert forked == "True True"
+
+
+def test_tasks_that_take_turns_within_a_thread_unseen_are_nobody_s_lane() -> None:
+    code = """
+import trio, flakestorm_shim.gate as gate
+gate.Gate("http://127.0.0.1:9/r/T")
+async def main():
+    print(lane())
+trio.run(main)
+print(lane())
+"""
+    assert lanes_of(code) == ["None", "1"]
+
+
+def test_a_coroutine_given_to_another_thread_s_loop_belongs_to_who_gives_it() -> None:
+    code = """
+import asyncio, threading, flakestorm_shim.gate as gate
+from concurrent.futures import ThreadPoolExecutor
+gate.Gate("http://127.0.0.1:9/r/T")
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+async def one():
+    return lane()
+with ThreadPoolExecutor(1) as pool:
+    print(*pool.map(lambda _: asyncio.run_coroutine_threadsafe(one(), loop).result(), range(2)))
+"""
+    assert lanes_of(code) == ["1.job1.task1 1.job2.task1"]

@@ -14,6 +14,7 @@ says which one it is.
 from __future__ import annotations
 
 import os
+import sys
 from _thread import _local
 from itertools import count
 
@@ -22,7 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["VARIABLE", "Lane", "begin", "begun", "busy", "child", "here", "led", "on_asyncio", "task_lane"]
+__all__ = [
+    "VARIABLE",
+    "Lane",
+    "begin",
+    "begun",
+    "busy",
+    "child",
+    "give",
+    "here",
+    "known",
+    "led",
+    "on_asyncio",
+    "task_lane",
+]
 
 VARIABLE = "FLAKESTORM_LANES"
 _LONG = 200  # characters of a name; what is deeper is named by a number that follows from all of it
@@ -64,6 +78,7 @@ def _no_loop() -> None:
 _opened = count(1)
 _threads = _local()
 _tasks: Any = None  # lanes of tasks, from the first loop on
+_given: Any = None  # lanes of coroutines that were given to the loop of another thread
 _running: Callable[[], Any] = _no_loop
 _current: Callable[[], Any] = _no_loop
 _turns: Any = None  # which run it is, first of all
@@ -101,6 +116,17 @@ def here() -> Lane:
         lane = Lane(turn)
         _tasks[task] = lane
     return lane
+
+
+def known() -> bool:
+    """Whether it can be told what the caller is. Tasks of trio and greenlets of gevent take turns within one thread."""
+    if "trio" in sys.modules:
+        try:
+            sys.modules["trio"].lowlevel.current_task()
+            return False
+        except RuntimeError:
+            pass
+    return "gevent" not in sys.modules or sys.modules["gevent"].getcurrent().parent is None
 
 
 def child(kind: str) -> Lane:
@@ -149,21 +175,22 @@ def on_asyncio(module: Any) -> None:
     Args:
         module: `asyncio.base_events`.
     """
-    global _tasks, _running, _current
+    global _tasks, _given, _running, _current
     from weakref import WeakKeyDictionary
 
     if _tasks is None:
-        _tasks = WeakKeyDictionary()
+        _tasks, _given = WeakKeyDictionary(), WeakKeyDictionary()
         _current, _running = module.tasks.current_task, module.events._get_running_loop
 
 
-def task_lane(make: Callable[[], Any]) -> Any:
+def task_lane(make: Callable[[], Any], coro: Any) -> Any:
     """Make a task, on a lane of its own.
 
     Args:
         make: makes it.
+        coro: what it is to run.
     """
-    lane, waits = _next_task()
+    lane, waits = _next_task(coro)
     before = getattr(_threads, "starting", None)
     _threads.starting = lane  # for one that begins before it has been made
     try:
@@ -181,8 +208,14 @@ def task_lane(make: Callable[[], Any]) -> Any:
     return task
 
 
-def _next_task() -> tuple[Lane, bool]:
+def _next_task(coro: Any) -> tuple[Lane, bool]:
     """The lane of a task that is made now, and whether the thread is to wait for it."""
+    try:
+        given = _given.pop(coro, None) if _given else None
+    except TypeError:
+        given = None
+    if given is not None:
+        return given, False
     if _running() is None:
         own = here()
         waits = None if own.waits is None else own.waits()
@@ -194,17 +227,13 @@ def _next_task() -> tuple[Lane, bool]:
     return child("task"), False
 
 
-def given_to(original: Any, coro: Any, loop: Any) -> Any:
-    """`run_coroutine_threadsafe`: the task belongs to who gives it away."""
-    lane = child("task")
-
-    async def on_lane() -> Any:
-        task = _current()
-        if task is not None:
-            _tasks[task] = lane
-        return await coro
-
-    return original(on_lane(), loop)
+def give(coro: Any) -> None:
+    """A coroutine is given to the loop of another thread: the task that it becomes belongs to the caller."""
+    try:
+        if _given is not None:
+            _given[coro] = child("task")
+    except TypeError:
+        pass  # of a compiler that makes what cannot be kept in mind
 
 
 def _shorter(name: str) -> str:

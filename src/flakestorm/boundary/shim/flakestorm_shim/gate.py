@@ -14,9 +14,9 @@ LANE = "x-flakestorm-lane"
 PATIENCE = "x-flakestorm-patience-ms"
 
 
-def lane() -> str:
-    """On which lane the caller makes a call, in the form of the header."""
-    return descent.here().name
+def lane() -> str | None:
+    """On which lane the caller makes a call, in the form of the header; None where nobody can tell."""
+    return descent.here().name if descent.known() else None
 
 
 def patience(seconds: object) -> str | None:

@@ -69,7 +69,9 @@ def _lead(module: Any, gate: Gate, request: Any, session: Any) -> None:
         authority = url.raw_authority.rpartition("@")[2]
         request.url = type(url)(gate.url(url.scheme, authority, url.raw_path_qs), encoded=True)
         request.proxy = request.proxy_auth = request.proxy_headers = None
-    request.headers[LANE] = lane()
+    here = lane()
+    if here is not None:
+        request.headers[LANE] = here
     wait = patience(_read_s.get())
     if wait is not None:
         request.headers[PATIENCE] = wait

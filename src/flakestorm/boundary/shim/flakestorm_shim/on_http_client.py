@@ -40,7 +40,9 @@ def apply(module: Any, gate: Gate) -> None:
         bound = _bound(self, gate) if self.sock is None else self.__dict__.get(_BOUND)
         result = putrequest(self, method, url if not bound else _path(gate, bound, url), *args, **kwargs)
         if bound is not None:
-            self.putheader(LANE, lane())
+            here = lane()
+            if here is not None:
+                self.putheader(LANE, here)
             wait = patience(self.__dict__.get("_flakestorm_read_s", None if _is_urllib3(self) else self.timeout))
             if wait is not None:
                 self.putheader(PATIENCE, wait)

@@ -65,7 +65,10 @@ def _led(module: Any, gate: Gate, transport: Any, request: Any) -> Any:
         if not gate.owns(url.host, port) and not (by_gateway and url.scheme == "http"):
             target = url.raw_path.decode("ascii")
             url = module.URL(gate.url(url.scheme, url.netloc.decode("ascii"), target))
-        headers = [*request.headers.raw, (LANE.encode(), lane().encode())]
+        headers = list(request.headers.raw)
+        here = lane()
+        if here is not None:
+            headers.append((LANE.encode(), here.encode()))
         wait = patience((request.extensions.get("timeout") or {}).get("read"))
         if wait is not None:
             headers.append((PATIENCE.encode(), wait.encode()))

@@ -90,7 +90,7 @@ def on_loop(loop: Any) -> None:
         def create_task(self: Any, coro: Any, **kwargs: Any) -> Any:
             if not descent.begun():
                 return _drawing(original, self, coro, kwargs)
-            return descent.task_lane(lambda: _drawing(original, self, coro, kwargs))
+            return descent.task_lane(lambda: _drawing(original, self, coro, kwargs), coro)
 
         return create_task
 
@@ -122,9 +122,9 @@ def on_asyncio(module: Any) -> None:
     def giving(original: Any) -> Any:
         @functools.wraps(original)
         def run_coroutine_threadsafe(coro: Any, loop: Any) -> Any:
-            if not (descent.begun() and module.iscoroutine(coro)):
-                return original(coro, loop)
-            return descent.given_to(original, coro, loop)
+            if descent.begun() and module.iscoroutine(coro):
+                descent.give(coro)
+            return original(coro, loop)
 
         return run_coroutine_threadsafe
 
