@@ -45,6 +45,8 @@ _GIVEN = {
     "where it was set",
     "`NO_PROXY`": "empty, because an exemption would hide calls",
     "`PYTHONPATH`": "what it was, with the start-up shim for Python agents in front",
+    "`FLAKESTORM_LANES`": "a file by which the shim knows one run from the next, so that each counts its threads, jobs "
+    "and tasks anew",
     "`FLAKESTORM_DRAWS`, `PYTHONHASHSEED`": "where runs are compared with a recording: clock and draws that "
     "follow from a seed",
     ", ".join(f"`{name}`" for name in VARIABLES if not name.endswith("_DIR")): "with the extra `mitm`: a file with the "

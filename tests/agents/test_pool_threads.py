@@ -18,9 +18,10 @@ from busy_support import busy, numbers
 from flakestorm.api import Options
 from flakestorm.api.verifying import verify
 from flakestorm.tape.reader import Tape
+from launched_support import launched
 from upstream import Canned, Request, Upstream, document
 
-SEATS, REPLAYS = 4, 100
+SEATS, REPLAYS, LAUNCHED = 4, 100, 30
 
 PROGRAM = '''
 """LangGraph's ReAct agent. Its one tool blocks, and asks a service three times; the first and the last time every call
@@ -83,6 +84,29 @@ def test_every_replay_of_a_graph_s_blocking_tools_is_verified(up: Upstream, tmp_
     assert up.count() == called, "somebody was asked again"
     jobs = {exchange.lane for exchange in Tape.open(tmp_path / "a.tape").exchanges() if "/seats" in exchange.url}
     assert len(jobs) == SEATS, "a call of the tool is a lane, whichever thread makes it"
+
+
+@pytest.mark.parametrize("endpoint", ["blocking", "awaited"])
+async def test_every_replay_of_a_launched_graph_is_verified(up: Upstream, tmp_path: Path, endpoint: str) -> None:
+    tape = tmp_path / "a.tape"
+    program = (
+        f"{PROGRAM}\nloop = asyncio.new_event_loop()\n"
+        + """
+def play(mode):
+    return blocking("four seats") if mode == "blocking" else loop.run_until_complete(_awaited("four seats"))
+"""
+    )
+    async with launched(program, tmp_path, {"UPSTREAM_URL": up.url}) as agent:
+        recorded = await agent.record(tape, endpoint)
+        called = up.count()
+        played = [await agent.replay(tape, endpoint) for _ in range(LAUNCHED)]
+    footer = Tape.open(tape).footer
+    assert footer is not None
+    assert [problems for _, problems, _ in played if problems] == []
+    assert {(answer, digest) for answer, _, digest in played} == {(recorded, footer.digest)}
+    assert up.count() == called, "somebody was asked again"
+    jobs = {exchange.lane for exchange in Tape.open(tape).exchanges() if "/seats" in exchange.url}
+    assert len(jobs) == SEATS, "a call of the tool is a lane, whichever thread and connection it takes"
 
 
 @pytest.mark.parametrize("agent", [("langchain", "graph"), ("python", "blocking")])

@@ -34,7 +34,7 @@ _BLOCK = re.compile(r"(?:<!-- (file|tail|edit): (\S+) -->\n+)?^```(\w+)\n(.*?)^`
 _NOISE = (
     (r"\b20\d{6}-\d{6}(-[0-9a-f]{4})?\b", "<report>"),
     (r"(^ +)?\b\d+(\.\d+)? (s|ms)\b", "<time>"),
-    (r"\blane \d+", "lane <lane>"),
+    (r"\blane \d+(\.[a-z]+\d+)*", "lane <lane>"),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
     (r"\bkey [0-9a-f]{16}\b", "key <key>"),
     (r"\b[0-9a-f]{64}\b", "<digest>"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from flakestorm.boundary.draws import Dial
 from flakestorm.boundary.gateway import Gateway
 from flakestorm.boundary.mcp_servers import wrapped
 from flakestorm.boundary.outward import outward_of
@@ -77,8 +78,8 @@ def open_channel(
     was set), and NODE_USE_ENV_PROXY; NO_PROXY and no_proxy, empty, because an exemption would hide calls (an empty
     value takes a variable back); where TLS is intercepted, the variables by which clients find whom to trust;
     FLAKESTORM_RUN and FLAKESTORM_GATEWAY; every FLAKESTORM_MCP_<NAME> that names a server, which is wrapped or
-    re-pointed; and PYTHONPATH with the shim in front of what was there. With `draws`, also FLAKESTORM_DRAWS, and
-    PYTHONHASHSEED where it says nothing yet.
+    re-pointed; PYTHONPATH with the shim in front of what was there; and FLAKESTORM_LANES. With `draws`, also
+    FLAKESTORM_DRAWS, and PYTHONHASHSEED where it says nothing yet.
 
     Raises:
         Misuse: a base-URL variable holds no usable URL, or a server's command line cannot be split into words.
@@ -106,11 +107,8 @@ def open_channel(
     given["FLAKESTORM_GATEWAY"] = gateway.url(passage)
     before = env.get("PYTHONPATH", caller.get("PYTHONPATH", ""))
     given["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SHIM), before)))
-    if draws is not None:
-        from flakestorm.boundary.draws import Dial
-
-        passage.dial = Dial(draws)
-        given.update(passage.dial.variables)
-        if env.get("PYTHONHASHSEED", caller.get("PYTHONHASHSEED", "random")) in ("", "random"):
-            given["PYTHONHASHSEED"] = draws.hash_seed
+    passage.dial = Dial(draws)
+    given.update(passage.dial.variables)
+    if draws is not None and env.get("PYTHONHASHSEED", caller.get("PYTHONHASHSEED", "random")) in ("", "random"):
+        given["PYTHONHASHSEED"] = draws.hash_seed
     return Channel(gateway, passage, given)

@@ -25,13 +25,16 @@ from flakestorm.boundary.session import current
 from flakestorm.core.choices import entropy_seed
 from flakestorm.core.draws import Draws
 
-__all__ = ["VARIABLE", "Dial", "Drawing", "fresh", "held", "install", "uninstall"]
+__all__ = ["LANES", "VARIABLE", "Dial", "Drawing", "fresh", "held", "install", "uninstall"]
 
 VARIABLE = "FLAKESTORM_DRAWS"
 """Environment variable that tells the shim `SEED:EPOCH_MS:FILE`."""
 
+LANES = "FLAKESTORM_LANES"
+"""Environment variable that tells the shim of the file alone: by it, it knows one run from the next."""
+
 _SHIM = "flakestorm.boundary.shim.flakestorm_shim"
-_LAYOUT = struct.Struct("=4q")  # which run, seed, epoch in ms, elapsed in us
+_LAYOUT = struct.Struct("=5q")  # which run, seed, epoch in ms, elapsed in us, form
 
 
 def fresh() -> Draws:
@@ -67,7 +70,8 @@ class Drawing:
         """What the functions in this process draw from (`lanes.Run`)."""
         if self._run is None:
             lanes = import_module(f"{_SHIM}.lanes")
-            self._run, self._lane_in = lanes.Run(self.draws.seed, self.draws.epoch_ms, _unknown), lanes.lane_in
+            seed, epoch_ms, form = self.draws.seed, self.draws.epoch_ms, self.draws.form
+            self._run, self._lane_in = lanes.Run(seed, epoch_ms, _unknown, form=form), lanes.lane_in
         return self._run
 
     def reach(self, at_ms: float) -> None:
@@ -110,16 +114,16 @@ def _unknown() -> int:
 
 
 class Dial:
-    """What a launched agent's shim reads: which run it is, and where its clock stands.
+    """What a launched agent's shim reads: which run it is, and where its clock stands, if that is virtual.
 
     Args:
-        draws: what holds before the first run begins.
+        draws: what holds before the first run begins; None where its draws are real.
     """
 
-    def __init__(self, draws: Draws) -> None:
+    def __init__(self, draws: Draws | None) -> None:
         file, name = tempfile.mkstemp(prefix="flakestorm-", suffix=".dial")
         try:
-            os.write(file, _LAYOUT.pack(0, draws.seed, draws.epoch_ms, 0))
+            os.write(file, bytes(_LAYOUT.size) if draws is None else _LAYOUT.pack(0, *_said(draws)))
             self._map = mmap.mmap(file, _LAYOUT.size)
         finally:
             os.close(file)
@@ -129,12 +133,16 @@ class Dial:
     @property
     def variables(self) -> dict[str, str]:
         """What goes into the agent's environment."""
-        return {VARIABLE: f"{self._draws.seed}:{self._draws.epoch_ms}:{self._path}"}
+        given = {LANES: str(self._path)}
+        if self._draws is not None:
+            given[VARIABLE] = f"{self._draws.seed}:{self._draws.epoch_ms}:{self._path}"
+        return given
 
-    def begin(self, draws: Draws, elapsed_us: int = 0) -> None:
+    def begin(self, draws: Draws | None, elapsed_us: int = 0) -> None:
         """A run begins; its number is written last, for by that the shim knows."""
         self._turn += 1
-        self._view[1], self._view[2], self._view[3] = draws.seed, draws.epoch_ms, elapsed_us
+        if draws is not None:
+            self._view[1], self._view[2], self._view[3], self._view[4] = _said(draws, elapsed_us)
         self._view[0] = self._turn
 
     def show(self, elapsed_us: int) -> None:
@@ -149,16 +157,20 @@ class Dial:
         self._path.unlink(missing_ok=True)
 
 
+def _said(draws: Draws, elapsed_us: int = 0) -> tuple[int, int, int, int]:
+    return draws.seed, draws.epoch_ms, elapsed_us, draws.form
+
+
 def _put_in() -> None:
     """Names that other modules have taken over (`from time import time`) are replaced too."""
     lanes, replacing = import_module(f"{_SHIM}.lanes"), import_module(f"{_SHIM}.replacing")
     patches: dict[str, Any] = import_module(f"{_SHIM}.draws").PATCHES
+    spawning: dict[str, Any] = import_module(f"{_SHIM}.spawning").PATCHES
     lanes.take_from(_run_here)
-    for name, patch in patches.items():
-        if name not in _CARRIED:
-            module = sys.modules.get(name) or _imported(name)
-            if module is not None:
-                patch(module)
+    for name, patch in (*patches.items(), *((name, spawning[name]) for name in _LOOPS)):
+        module = sys.modules.get(name) or _imported(name)
+        if module is not None:
+            patch(module)
     replacing.rebind()
 
 
@@ -171,8 +183,8 @@ _replaced = Counted(_put_in, _take_out)
 install, uninstall, held = _replaced.install, _replaced.uninstall, _replaced.held
 """What draws is replaced in this process, until the last who wanted it is gone."""
 
-_CARRIED = ("threading", "concurrent.futures.thread")
-"""Where the seam in threads (`seams/threads.py`) leads each thread and job onto a lane of its own."""
+_LOOPS = ("asyncio.base_events", "uvloop")
+"""Where tasks begin. The seam in threads (`seams/threads.py`) leads each thread and job onto a lane of its own."""
 
 
 def _imported(name: str) -> Any:

@@ -135,7 +135,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Stop listening, break what is still open, drop all passages."""
-        self._passages.clear()
+        while self._passages:
+            passage = self._passages.popitem()[1]
+            if passage.dial is not None:
+                passage.dial.close()
         if self._listener is not None:
             self._listener.close()
             self._listener = None

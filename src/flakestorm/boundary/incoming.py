@@ -17,7 +17,10 @@ from flakestorm.boundary.upload import Upload, arrived
 from flakestorm.core.call import Call
 from flakestorm.core.clock import Clock
 
-__all__ = ["PATIENCE", "call_of", "patience_of", "peer_of"]
+__all__ = ["LANE", "PATIENCE", "call_of", "patience_of", "peer_of"]
+
+LANE = "x-flakestorm-lane"
+"""Request header, set by the shim: which of the agent's concurrent threads makes the call."""
 
 PATIENCE = "x-flakestorm-patience-ms"
 """Request header, set by the shim: how long the agent's client waits for bytes."""
@@ -69,7 +72,7 @@ async def call_of(request: Asked, url: str, passage: Passage, patience: Patience
         ),
         body=body,
         upload=upload,
-        lane=passage.lane(peer_of(request), way),
+        lane=passage.lane(peer_of(request), way, request.headers.get(LANE)),
         patience_s=patience.read_s,
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from flakestorm.boundary.outward import Outward
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # few runs have virtual draws
 __all__ = ["Crosses", "Passage", "Posted"]
 
 _LANES = 4096
+_SAID = re.compile(r"([0-9]+-[0-9]+)((?:\.(?:thread|job|task|deep)[0-9]+)*)")
+_SAID_LENGTH = 256
 _untouched = chain()
 _LISTENING = ("GET", "TLS")  # may stay open for as long as the agent lives, without its being at work
 _real = Clock(time.monotonic, skips=False)
@@ -56,7 +60,7 @@ class Passage:
         token: unguessable; part of every URL the instance is given.
         upstreams: where each provider's calls really go, by the provider's name.
         outward: how the world is reached on its behalf.
-        dial: tells its shim about virtual draws, where it has any.
+        dial: tells its shim which run it is, and about virtual draws, where it has any.
 
     `ways` counts the calls on any line by the way they came in. `sessions` holds the agent's open MCP sessions of the
     HTTP+SSE transport, by the URL their requests are posted to.
@@ -71,6 +75,7 @@ class Passage:
     _line: Crosses | None = field(default=None, init=False)
     _lanes: dict[object, str] = field(default_factory=dict, init=False)
     _opened: int = field(default=0, init=False)
+    _named: bool = field(default=True, init=False)
     _served: bool = field(default=False, init=False)
     _late: int = field(default=0, init=False)
     _open: int = field(default=0, init=False)
@@ -94,8 +99,11 @@ class Passage:
                 "those calls are on no tape, and what they led to may be on this one's"
             )
         self._line, self._lanes, self._opened, self._served, self._late = line, {}, 0, True, 0
+        self._named = line.draws is None or line.draws.draws.form > 1
         if line.draws is not None:
             line.draws.show_on(self.dial)
+        elif self.dial is not None:
+            self.dial.begin(None)
         try:
             yield
         finally:
@@ -142,21 +150,34 @@ class Passage:
         """The time of the run; no time is ever skipped outside one."""
         return _real if self._line is None else self._line.clock
 
-    def lane(self, connection: object, way: str = "") -> str:
-        """The label of a connection: numbered from 1 by first appearance on this line.
+    def lane(self, connection: object, way: str = "", said: str | None = None) -> str:
+        """The label of a connection: numbered from 1 by first appearance on this line; or of the lane that the shim
+        says a call is made on. That is numbered in the same way where it began by itself, and what was started from
+        there has the names that it is told by: `1.job2`.
 
         Args:
             connection: anything that stays the same for it.
             way: which way a call came in with this question.
+            said: what the shim says; see its `descent.py`. What it would not say counts as nothing.
 
         Of very many connections the oldest are forgotten, so that a line may last for days.
         """
         if way and self._line is not None:
             self.ways[way] = self.ways.get(way, 0) + 1
+        within = ""
+        if said is not None and self._named and len(said) <= _SAID_LENGTH and (found := _descent(said)) is not None:
+            connection, within = found
         label = self._lanes.get(connection)
         if label is None:
             self._opened += 1
             label = self._lanes[connection] = str(self._opened)
             if len(self._lanes) > _LANES:
                 del self._lanes[next(iter(self._lanes))]
-        return label
+        return label + within if within else label
+
+
+@lru_cache(maxsize=1024)  # a lane makes many calls
+def _descent(said: str) -> tuple[str, str] | None:
+    """What began by itself, and how a lane descends from there."""
+    found = _SAID.fullmatch(said)
+    return None if found is None else (found[1], found[2])

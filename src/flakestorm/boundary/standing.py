@@ -101,6 +101,7 @@ class Standing:
         self._open.push_async_callback(gateway.close)
         await gateway.start(port)
         channel = open_channel(gateway, {}, self._environ)
+        self._open.callback(channel.close)
         recorder = self._recorder = self._record()
         self._open.callback(recorder.close)
         stages = [classify(tools=self._tools, sites=Sites()), recorder.outer]

@@ -6,8 +6,9 @@ differently: a lane of the replay is bound to a recorded one by the first call t
 A job of a pool, and a thread, is named by who started it and its number among those (`1.job2`). That is the same in
 every run, whoever comes first, so these stand for those of their name, as far as nothing says otherwise.
 
-Order is judged within a pair of lanes, if a lane is a thread. Seen from outside the agent it is a connection, and a
-pool lends one connection to many threads: then an order within it means nothing once two calls were under way at once.
+Order is judged within a pair of lanes, if a lane is a thread. Seen from outside the agent it is a connection, unless it
+has a name, and a pool lends one connection to many threads: then an order within it means nothing once two calls were
+under way at once.
 Where neither run ever had two calls under way at once, and no recorded lane was come back to (a client that opens a
 connection for each call makes a lane of each), there is one thread whatever the lanes say, and its whole order counts.
 Jobs may only happen not to overlap. Which of them comes first is then chance, unless the one that was started first is
@@ -22,7 +23,7 @@ from typing import Protocol
 __all__ = ["CONNECTIONS", "Lanes", "Placed", "single"]
 
 CONNECTIONS = "connections"
-"""What the first line of a tape says under `lanes` where they are connections."""
+"""What the first line of a tape says under `lanes` where those without a name are connections."""
 
 
 _DIGITS = "0123456789"
@@ -83,7 +84,7 @@ class Lanes:
             self.taken.add(entry.lane)
         pair = lane, entry.lane
         before = self._last.get(pair, -1)
-        broken = self._threads and entry.n < before
+        broken = entry.n < before and (self._threads or ("." in lane and "." in entry.lane))
         self._last[pair] = max(before, entry.n)
         if entry.n > self._latest:
             self._latest, self._latest_by = entry.n, lane

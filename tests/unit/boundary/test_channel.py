@@ -35,6 +35,10 @@ async def test_the_environment(gateway: Gateway) -> None:
     assert env["NODE_USE_ENV_PROXY"] == "1"
     assert env["PYTHONPATH"] == os.pathsep.join((str(SHIM), "/a"))
     assert (SHIM / "sitecustomize.py").is_file()
+    assert "FLAKESTORM_DRAWS" not in env
+    assert Path(env["FLAKESTORM_LANES"]).is_file()
+    await gateway.close()
+    assert not Path(env["FLAKESTORM_LANES"]).exists()
 
 
 async def test_the_agents_own_pythonpath_comes_before_the_callers(gateway: Gateway) -> None:

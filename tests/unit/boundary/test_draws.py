@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from random import random as taken_over
 from time import time as taken_time
@@ -296,16 +297,42 @@ async def test_runs_side_by_side_have_each_their_own() -> None:
 
 def test_a_dial_says_where_the_clock_is() -> None:
     dial = Dial(DRAWS)
-    (value,) = dial.variables.values()
-    seed, epoch_ms, path = value.split(":", 2)
+    seed, epoch_ms, path = dial.variables["FLAKESTORM_DRAWS"].split(":", 2)
+    assert dial.variables == {"FLAKESTORM_DRAWS": f"{seed}:{epoch_ms}:{path}", "FLAKESTORM_LANES": path}
     assert (int(seed), int(epoch_ms)) == (DRAWS.seed, DRAWS.epoch_ms)
     assert Path(path).stat().st_mode & 0o777 == 0o600
     drawing = Drawing(DRAWS)
     drawing.show_on(dial)
     drawing.reach(2)
-    assert memoryview(Path(path).read_bytes()).cast("q").tolist() == [1, 42, 1_700_000_000_000, 2000]
+    assert memoryview(Path(path).read_bytes()).cast("q").tolist() == [1, 42, 1_700_000_000_000, 2000, 2]
     dial.close()
     assert not Path(path).exists()
+
+
+def test_a_dial_without_draws_says_which_run_it_is() -> None:
+    dial = Dial(None)
+    ((name, path),) = dial.variables.items()
+    dial.begin(None)
+    dial.begin(None)
+    assert (name, memoryview(Path(path).read_bytes()).cast("q").tolist()) == ("FLAKESTORM_LANES", [2, 0, 0, 0, 0])
+    dial.close()
+
+
+def test_a_job_in_a_copy_of_one_context_draws_its_own() -> None:
+    """As LangChain's tools are called. In the first form, which old tapes have, all such jobs drew on one lane."""
+
+    def jobs() -> list[str]:
+        contexts = [copy_context() for _ in range(4)]
+        with ThreadPoolExecutor(1) as pool:
+            return list(pool.map(lambda context: context.run(lambda: str(uuid.uuid4())), contexts))
+
+    def row() -> list[str]:
+        return [str(uuid.uuid4()) for _ in range(4)]
+
+    old = Draws(42, 0, form=1)
+    assert within(jobs, DRAWS) == within(jobs, DRAWS)
+    assert not set(within(jobs, DRAWS)) & set(within(row, DRAWS))
+    assert within(jobs, old) == within(row, old)
 
 
 def interpreter(version: str) -> str:

@@ -75,7 +75,9 @@ async def test_the_proxy_asks_for_the_token(gate: Held, up: Upstream) -> None:
 
 
 async def test_an_unknown_token_is_forbidden(gate: Held, up: Upstream) -> None:
-    head, body = await talk(gate, lines("GET", "/r/wrong/p/openai/ok", "Connection: close"))
+    said = "X-Flakestorm-Lane: 1-1.job1"
+    head, body = await talk(gate, lines("GET", "/r/wrong/p/openai/ok", said, "Connection: close"))
+    assert gate.watch.seen == []
     assert "403" in head.split("\r\n")[0]
     assert "unknown run token" in json.loads(body)["error"]["message"]
     gate.channel.close()

@@ -93,6 +93,14 @@ async def test_calls_of_one_connection_are_on_one_lane_and_its_address_is_asked_
     assert one[2] is two[2]
 
 
+async def test_the_shim_says_on_which_lane_a_call_is_made_and_nobody_else_hears_of_it() -> None:
+    found, _ = await call("X-Flakestorm-Lane: 7-1.job2", "X-One: 1", "Content-Length: 0")
+    assert found.lane == "1.job2"
+    assert found.headers == (("Host", "up.example:8"), ("X-One", "1"), ("Content-Length", "0"))
+    found, _ = await call("X-Flakestorm-Lane: 7-1.job2", "Transfer-Encoding: chunked", body=b"0\r\n\r\n")
+    assert (found.lane, found.headers) == ("1.job2", (("Host", "up.example:8"),))
+
+
 @pytest.mark.parametrize(
     ("header", "read_s"),
     [

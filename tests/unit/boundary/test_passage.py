@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from flakestorm.boundary.draws import Dial, Drawing
 from flakestorm.boundary.passage import Passage
 from flakestorm.boundary.session import Crossing
 from flakestorm.core.call import Call, Reply
+from flakestorm.core.draws import Draws
 from flakestorm.core.pipeline import Flow, chain, drive
 from flakestorm.errors import Misuse
 
@@ -50,6 +53,41 @@ def test_lanes_are_numbered_by_first_appearance_per_run() -> None:
         assert [passage.lane(name, "base") for name in ("b", "a", "b", None)] == ["1", "2", "1", "3"]
     with passage.bind(Crossing("r-2", chain())):
         assert passage.lane("a", "base") == "1"
+
+
+def test_a_lane_that_the_shim_names_is_numbered_where_it_began_by_itself() -> None:
+    passage = Passage("T")
+    said = ["9-3.job2", "9-3", "9-1.task1.job1", "8-3", "9-3.deep77.thread1"]
+    with passage.bind(Crossing("r-1", chain())):
+        assert passage.lane("a", "base") == "1"
+        lanes = [passage.lane("a", "base", each) for each in said]
+        assert lanes == ["2.job2", "2", "3.task1.job1", "4", "2.deep77.thread1"]
+        assert passage.lane("a", "base") == "1"
+        assert passage.ways == {"base": 7}
+
+
+@pytest.mark.parametrize(
+    "said", ["", "1", "1-", "x-1", "1-1.", "1-1.other1", "1-1.job", "1-1.job1 ", "1-1.job1\n", "9-1" + ".job1" * 60]
+)
+def test_what_the_shim_would_not_say_is_a_connection(said: str) -> None:
+    passage = Passage("T")
+    with passage.bind(Crossing("r-1", chain())):
+        assert [passage.lane(name, "base", said) for name in ("b", "a", "b")] == ["1", "2", "1"]
+
+
+def test_a_tape_of_the_first_form_knows_connections_only() -> None:
+    passage = Passage("T")
+    with passage.bind(Crossing("r-1", chain(), draws=Drawing(Draws(1, 1, form=1)))):
+        assert passage.lane("a", "base", "9-3.job2") == "1"
+
+
+def test_each_run_is_told_to_the_shim() -> None:
+    dial = Dial(None)
+    passage = Passage("T", dial=dial)
+    for turn in (1, 2):
+        with passage.bind(Crossing("r", chain())):
+            assert memoryview(Path(dial.variables["FLAKESTORM_LANES"]).read_bytes()).cast("q")[0] == turn
+    dial.close()
 
 
 def test_a_line_that_lasts_forgets_old_connections_and_never_mixes_their_numbers() -> None:

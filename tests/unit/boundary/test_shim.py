@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -231,3 +232,96 @@ def test_without_its_file_the_clock_stands_still_and_draws_are_seeded() -> None:
     real = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert "clock, uuid and random are real" in real.stderr
     assert not real.stdout.startswith("1700000000.0 ")
+
+
+def lanes_of(code: str, *lines: Callable[[], None], dial: Dial | None = None) -> list[str]:
+    """As `drawing`, of a program that can ask `lane()`; what names its processes is left out."""
+    found = drawing(f"from flakestorm_shim.gate import lane\n{code}", dial or Dial(None), *lines)
+    return [re.sub(r"\b\d+-", "", line) for line in found]
+
+
+def test_lanes_are_named_by_who_started_them_and_what_a_library_starts_is_not_counted() -> None:
+    code = """
+import asyncio, threading, flakestorm_shim.gate as gate
+from concurrent.futures import ThreadPoolExecutor
+from flakestorm_shim.descent import busy
+gate.Gate("http://127.0.0.1:9/r/T")
+with ThreadPoolExecutor(1) as pool:
+    print(lane(), *pool.map(lambda _: lane(), range(3)), pool.submit(pool.submit, lane).result().result())
+thread = threading.Thread(target=lambda: print(lane()))
+thread.start()
+thread.join()
+async def one():
+    return lane()
+async def deep(left):
+    return lane() if not left else await asyncio.create_task(deep(left - 1))
+async def main():
+    with busy():
+        other = await asyncio.gather(one(), one())
+    loop = asyncio.get_running_loop()
+    called = loop.create_future()
+    loop.call_soon(lambda: called.set_result(asyncio.ensure_future(one())))
+    print(lane(), *await asyncio.gather(one(), one()), *other, await (await called))
+    print(len(await deep(100)) < 250, await deep(100) == await deep(100))
+asyncio.run(main())
+asyncio.run(main())
+"""
+    pool, thread, *mains = lanes_of(code)
+    assert pool == "1 1.job1 1.job2 1.job3 1.job4.job1"
+    assert thread == "1.thread1"
+    root, *rest = mains[0].split()
+    assert (root, rest[:2]) == ("1", ["1.task1", "1.task2"])
+    assert not [other for other in rest[2:] if "." in other]
+    assert mains[1] == mains[3] == "True False"
+    assert mains[2].split()[:2] == ["1", "1.task6"]
+
+
+def test_each_run_counts_its_lanes_anew_and_a_forked_process_has_its_own() -> None:
+    code = """
+import os, sys, threading, flakestorm_shim.gate as gate
+gate.Gate("http://127.0.0.1:9/r/T")
+for line in sys.stdin:
+    found = []
+    for _ in range(2):
+        thread = threading.Thread(target=lambda: found.append(lane()))
+        thread.start()
+        thread.join()
+    print(*found)
+here = lane()
+child = os.fork()
+if not child:
+    print(lane() != here, lane().partition("-")[0] == str(os.getpid()))
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    dial = Dial(None)
+    *runs, forked = lanes_of(code, lambda: dial.begin(None), lambda: dial.begin(None), dial=dial)
+    assert [re.sub(r"^\d+|(?<= )\d+", "N", run) for run in runs] == ["N.thread1 N.thread2"] * 2
+    assert forked == "True True"
+
+
+def test_tasks_that_take_turns_within_a_thread_unseen_are_nobody_s_lane() -> None:
+    code = """
+import trio, flakestorm_shim.gate as gate
+gate.Gate("http://127.0.0.1:9/r/T")
+async def main():
+    print(lane())
+trio.run(main)
+print(lane())
+"""
+    assert lanes_of(code) == ["None", "1"]
+
+
+def test_a_coroutine_given_to_another_thread_s_loop_belongs_to_who_gives_it() -> None:
+    code = """
+import asyncio, threading, flakestorm_shim.gate as gate
+from concurrent.futures import ThreadPoolExecutor
+gate.Gate("http://127.0.0.1:9/r/T")
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+async def one():
+    return lane()
+with ThreadPoolExecutor(1) as pool:
+    print(*pool.map(lambda _: asyncio.run_coroutine_threadsafe(one(), loop).result(), range(2)))
+"""
+    assert lanes_of(code) == ["1.job1.task1 1.job2.task1"]

@@ -42,6 +42,13 @@ def test_order_within_a_connection_that_a_pool_may_have_lent_does_not() -> None:
     assert lanes.served("1", first), "nothing was concurrent"
 
 
+def test_order_within_a_lane_with_a_name_counts_beside_connections() -> None:
+    a, _, c, _ = entries = row("1.job1", "1", "1.job1", "1", long=True)
+    lanes = Lanes(entries, threads=False)
+    assert not lanes.served("1.job1", c)
+    assert lanes.served("1.job1", a)
+
+
 def test_order_between_concurrent_lanes_does_not() -> None:
     a, b = entries = row("1", "2", long=True)
     lanes = Lanes(entries)

@@ -1,17 +1,17 @@
 """Virtual draws of a launched agent.
 
-FLAKESTORM_DRAWS holds `SEED:EPOCH_MS:FILE`. The file, which the gateway keeps, holds four 64-bit numbers: which run
-this is, its seed, its epoch in milliseconds, and how far its clock has come, in microseconds. It is mapped, so that a
-look at the clock costs no system call. Each process of the agent appends a byte to it and so learns its number: two
-processes must not draw the same.
+FLAKESTORM_DRAWS holds `SEED:EPOCH_MS:FILE`. The file, which the gateway keeps, holds five 64-bit numbers: which run
+this is, its seed, its epoch in milliseconds, how far its clock has come, in microseconds, and in which form its draws
+are made. It is mapped, so that a look at the clock costs no system call. Each process of the agent appends a byte to it
+and so learns its number: two processes must not draw the same.
 """
 
 from __future__ import annotations
 
 import os
 
-from . import chance, hooks, moments, spawning
-from .lanes import Run, take_from
+from . import chance, hooks, moments
+from .lanes import FORM, Run, take_from
 from .notes import note
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SIZE_BYTES", "start"]
 
-SIZE_BYTES = 32
-
-
-def _base_loop(module: Any) -> None:
-    spawning.on_loop(module.BaseEventLoop)
-
-
-def _uvloop(module: Any) -> None:
-    spawning.on_loop(module.Loop)
+SIZE_BYTES = 40
 
 
 PATCHES: dict[str, Callable[[Any], None]] = {
@@ -39,12 +31,8 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "random": chance.on_random,
     "uuid": chance.on_uuid,
     "asyncio": moments.on_asyncio,
-    "asyncio.base_events": _base_loop,
-    "uvloop": _uvloop,
-    "threading": spawning.on_threads,
-    "concurrent.futures.thread": spawning.on_pool,
 }
-"""Library to what makes its draws virtual."""
+"""Library to what makes its draws virtual; on lanes that begin where `spawning.PATCHES` says."""
 
 
 class _Source:
@@ -55,7 +43,7 @@ class _Source:
         self._view: Any = _mapped(path)
         if self._view is None:
             note(f"{path} cannot be read: the agent's clock only moves when it sleeps")
-            self._view = [0, seed, epoch_ms, 0]
+            self._view = [0, seed, epoch_ms, 0, FORM]
         self._turn = -1
         self._process = _number(path)
         self.run: Run = self._begun()
@@ -66,7 +54,7 @@ class _Source:
     def _begun(self) -> Run:
         view = self._view
         turn = view[0]
-        run = Run(view[1], view[2], lambda: view[3], self._process)
+        run = Run(view[1], view[2], lambda: view[3], self._process, view[4])
         if self._turn >= 0:
             run.seeded = self.run.seeded
         self.run, self._turn = run, turn

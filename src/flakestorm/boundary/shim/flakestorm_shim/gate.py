@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import quote, urlsplit
 
-__all__ = ["FAILED", "PATIENCE", "Gate", "patience"]
+from . import descent
+
+__all__ = ["FAILED", "LANE", "PATIENCE", "Gate", "lane", "patience"]
 
 FAILED = "x-flakestorm-failed"
+LANE = "x-flakestorm-lane"
 PATIENCE = "x-flakestorm-patience-ms"
+
+
+def lane() -> str | None:
+    """On which lane the caller makes a call, in the form of the header; None where nobody can tell."""
+    return descent.here().name if descent.known() else None
 
 
 def patience(seconds: object) -> str | None:
@@ -25,6 +34,7 @@ class Gate:
     """
 
     def __init__(self, url: str) -> None:
+        descent.begin(os.environ.get(descent.VARIABLE))
         parts = urlsplit(url)
         self.root = url.rstrip("/")
         self.host = parts.hostname or "127.0.0.1"

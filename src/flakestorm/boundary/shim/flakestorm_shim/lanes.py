@@ -15,6 +15,7 @@ This module serves launched agents and, imported by flakestorm itself, agents in
 
 from __future__ import annotations
 
+from _thread import _local
 from contextvars import ContextVar
 from itertools import count
 
@@ -28,13 +29,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["CREEP_US", "PATIENT_READS", "Lane", "Run", "after", "here", "inside", "lane_in", "settle", "take_from"]
+__all__ = [
+    "CREEP_US",
+    "FORM",
+    "PATIENT_READS",
+    "Lane",
+    "Run",
+    "after",
+    "here",
+    "inside",
+    "lane_in",
+    "settle",
+    "take_from",
+]
 
 PATIENT_READS = 300
 """How often the clock can be read at one standstill before it creeps."""
 
 CREEP_US = 1000
 """How far it then creeps with each read, in microseconds."""
+
+FORM = 2
+"""How draws are made now. In the first form, a job that enters a copy of its submitter's context drew on that one's
+lane, as all such jobs did at once; recordings of that time are played again in their own form."""
 
 
 class Run:
@@ -45,11 +62,13 @@ class Run:
         epoch_ms: where the clock stands at first, in milliseconds since 1970.
         place: gives microseconds from there to the last boundary event on any lane, where those of one are not known.
         process: which of the run's processes this is.
+        form: how its draws are made; see `FORM`.
     """
 
-    __slots__ = ("_adopted", "epoch_us", "key", "place", "root", "seeded")
+    __slots__ = ("_adopted", "epoch_us", "form", "key", "place", "root", "seeded")
 
-    def __init__(self, seed: int, epoch_ms: int, place: Callable[[], int], process: int = 0) -> None:
+    def __init__(self, seed: int, epoch_ms: int, place: Callable[[], int], process: int = 0, form: int = FORM) -> None:
+        self.form = form
         self.key = blake2b(f"{seed}/{process}".encode()).digest()
         self.epoch_us, self.place = epoch_ms * 1000, place
         self._adopted = count(1)
@@ -73,12 +92,13 @@ class Lane:
         run: the run it belongs to.
         label: its name, by descent.
         elapsed_us: how far its clock has come.
+        parent: the one that started it.
     """
 
-    __slots__ = ("_random", "_reads", "_turns", "elapsed_us", "heir", "label", "run")
+    __slots__ = ("_random", "_reads", "_turns", "elapsed_us", "heir", "label", "parent", "run")
 
-    def __init__(self, run: Run, label: str, elapsed_us: int = 0) -> None:
-        self.run, self.label, self.elapsed_us = run, label, elapsed_us
+    def __init__(self, run: Run, label: str, elapsed_us: int = 0, parent: Lane | None = None) -> None:
+        self.run, self.label, self.elapsed_us, self.parent = run, label, elapsed_us, parent
         self._reads = 0
         self.heir: Lane | None = None
         self._turns: dict[str, Any] = {}
@@ -86,7 +106,7 @@ class Lane:
 
     def child(self, kind: str) -> Lane:
         """The lane of a `thread`, `job` or `task` that this one starts now."""
-        return Lane(self.run, f"{self.label}.{kind}{self.turn(kind) + 1}", self.elapsed_us)
+        return Lane(self.run, f"{self.label}.{kind}{self.turn(kind) + 1}", self.elapsed_us, self)
 
     def now_us(self) -> int:
         """The moment it is, in microseconds since 1970."""
@@ -146,6 +166,7 @@ def _nobody() -> Run | None:
 
 _source: Callable[[], Run | None] = _nobody
 _lane: ContextVar[Lane | None] = ContextVar("flakestorm_lane", default=None)
+_at = _local()  # `job`: what this thread is at, whatever context it enters
 
 
 def take_from(source: Callable[[], Run | None]) -> None:
@@ -163,7 +184,12 @@ def here() -> Lane | None:
 def lane_in(run: Run) -> Lane:
     """The caller's lane in a run that it is known to belong to."""
     lane = _lane.get()
-    return lane if lane is not None and lane.run is run else run.adopt(lane)
+    if lane is None or lane.run is not run:
+        lane = run.adopt(lane)
+    job = getattr(_at, "job", None)
+    if job is None or job.parent is not lane or run.form < 2:
+        return lane
+    return job  # type: ignore[no-any-return]  # in a copy of its submitter's context
 
 
 def inside(lane: Lane, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -193,9 +219,11 @@ def after(call: Callable[..., Any], kind: str) -> Callable[..., Any]:
     child = lane.child(kind)
 
     def led(*args: Any, **kwargs: Any) -> Any:
+        before, _at.job = getattr(_at, "job", None), child
         try:
             return inside(child, call, *args, **kwargs)
         finally:
+            _at.job = before
             lane.reach(child.elapsed_us)
 
     return led

@@ -10,7 +10,8 @@ import contextvars
 import errno
 import functools
 
-from .gate import FAILED, PATIENCE, Gate, patience
+from .descent import busy
+from .gate import FAILED, LANE, PATIENCE, Gate, lane, patience
 from .notes import note
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -30,7 +31,8 @@ def apply(module: Any, gate: Gate) -> None:
     async def _request(self: Any, *args: Any, **kwargs: Any) -> Any:
         token = _read_s.set(_read_timeout(self, kwargs.get("timeout")))
         try:
-            return await send(self, *args, **kwargs)
+            with busy():
+                return await send(self, *args, **kwargs)
         finally:
             _read_s.reset(token)
 
@@ -67,6 +69,9 @@ def _lead(module: Any, gate: Gate, request: Any, session: Any) -> None:
         authority = url.raw_authority.rpartition("@")[2]
         request.url = type(url)(gate.url(url.scheme, authority, url.raw_path_qs), encoded=True)
         request.proxy = request.proxy_auth = request.proxy_headers = None
+    here = lane()
+    if here is not None:
+        request.headers[LANE] = here
     wait = patience(_read_s.get())
     if wait is not None:
         request.headers[PATIENCE] = wait

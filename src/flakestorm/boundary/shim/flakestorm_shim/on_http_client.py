@@ -11,7 +11,7 @@ import functools
 import socket
 from urllib.parse import urlsplit
 
-from .gate import FAILED, PATIENCE, Gate, patience
+from .gate import FAILED, LANE, PATIENCE, Gate, lane, patience
 from .notes import note
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -40,6 +40,9 @@ def apply(module: Any, gate: Gate) -> None:
         bound = _bound(self, gate) if self.sock is None else self.__dict__.get(_BOUND)
         result = putrequest(self, method, url if not bound else _path(gate, bound, url), *args, **kwargs)
         if bound is not None:
+            here = lane()
+            if here is not None:
+                self.putheader(LANE, here)
             wait = patience(self.__dict__.get("_flakestorm_read_s", None if _is_urllib3(self) else self.timeout))
             if wait is not None:
                 self.putheader(PATIENCE, wait)

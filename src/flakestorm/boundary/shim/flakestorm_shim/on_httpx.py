@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 
-from .gate import FAILED, PATIENCE, Gate, patience
+from .descent import busy
+from .gate import FAILED, LANE, PATIENCE, Gate, lane, patience
 from .notes import note
 
 TYPE_CHECKING = False  # the typing module is not imported for the agent's sake
@@ -36,7 +37,8 @@ def apply(module: Any, gate: Gate) -> None:
     @functools.wraps(handle_async)
     async def handle_async_request(self: Any, request: Any) -> Any:
         sent = _led(module, gate, self, request)
-        response = await handle_async(self, sent)
+        with busy():
+            response = await handle_async(self, sent)
         how = response.headers.get(FAILED) if sent is not request else None
         if how is not None:
             await response.aclose()
@@ -64,6 +66,9 @@ def _led(module: Any, gate: Gate, transport: Any, request: Any) -> Any:
             target = url.raw_path.decode("ascii")
             url = module.URL(gate.url(url.scheme, url.netloc.decode("ascii"), target))
         headers = list(request.headers.raw)
+        here = lane()
+        if here is not None:
+            headers.append((LANE.encode(), here.encode()))
         wait = patience((request.extensions.get("timeout") or {}).get("read"))
         if wait is not None:
             headers.append((PATIENCE.encode(), wait.encode()))
