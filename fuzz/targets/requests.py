@@ -17,13 +17,14 @@ __all__ = ["check"]
 _PATHS = tuple(
     f"https://api.example{mark if mark[0] == '/' else f'/v1/m{mark}'}" for p in PROTOCOLS for mark in p.marks
 )
+_DIALECTS = tuple(DIALECTS)
 _TYPES = ("application/json", "text/plain", "multipart/form-data; boundary=x", "")
 
 
 def check(data: bytes) -> None:
     source = Bytes(data)
     url, media = _PATHS[source.below(len(_PATHS))], _TYPES[source.below(len(_TYPES))]
-    dialect, strategy = DIALECTS[source.below(len(DIALECTS))], ("append", "prepend", "replace")[source.below(3)]
+    dialect, strategy = _DIALECTS[source.below(len(_DIALECTS))], ("append", "prepend", "replace")[source.below(3)]
     body = jsonlike(source, WORDS)
     call = Call("POST", url, (("content-type", media),), body)
     for wire in candidates(call):
