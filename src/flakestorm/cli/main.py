@@ -22,6 +22,7 @@ import errno
 import os
 import sys
 import threading
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -126,6 +127,7 @@ def main(args: list[str] | None = None) -> None:
     cli.alone = args is None
     if args is None:
         stand()
+        sys.unraisablehook = _heed
     try:
         code = _flushed(_run(args))
         if args is None and _may_leave():
@@ -135,6 +137,16 @@ def main(args: list[str] | None = None) -> None:
         gc.set_threshold(*_BEFORE)  # for those who call this from Python
         if args is None and not _foreign():
             gc.freeze()  # the process ends: the last look for garbage, through all there is, finds none worth the time
+
+
+def _heed(unraisable: sys.UnraisableHookArgs) -> None:
+    """Obey a Ctrl-C that came where Python can raise nothing, and so drops it: in a finaliser, or in the callback that
+    every import ends with. The command would go on to its verdict otherwise."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        with suppress(OSError):
+            os.write(2, b"interrupted\n")
+        os._exit(130)
+    sys.__unraisablehook__(unraisable)
 
 
 def _flushed(code: int) -> int:

@@ -1,5 +1,7 @@
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -30,9 +32,6 @@ def test_help_lists_every_command(capsys) -> None:
 
 
 def test_help_imports_no_command_and_nothing_heavy() -> None:
-    import subprocess
-    import sys
-
     script = (
         "import sys\nfrom flakestorm.cli.main import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'pydantic', 'aiohttp', 'rich', 'jinja2', 'yaml', 'asyncio'} & set(sys.modules)\n"
@@ -99,10 +98,30 @@ def test_wrong_usage_is_2_with_the_nearest_command(capsys) -> None:
     assert run("chaos", "--concurrency", "0") == 2
 
 
-def test_threads_that_nobody_waits_for_do_not_spoil_the_exit_code() -> None:
-    import subprocess
-    import sys
+def test_an_interruption_that_python_drops_is_obeyed() -> None:
+    """As where it comes in the callback that every import ends with."""
+    code = """
+import signal, sys
+from flakestorm.cli import main
 
+class Finalised:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def run(args):
+    Finalised()
+    print("went on")
+    return 0
+
+main._run = run
+sys.argv = ["flakestorm"]
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_threads_that_nobody_waits_for_do_not_spoil_the_exit_code() -> None:
     script = """
 import atexit, sys, threading
 from flakestorm.cli import main as cli
@@ -156,9 +175,6 @@ THEIRS = "load_object('theirs:log', folder=Path('.'), key='agent.endpoint').writ
 )
 def test_the_interpreter_is_taken_apart_only_where_somebody_may_need_it(tmp_path, before, body, taken_apart) -> None:
     """An agent's module may hold a file that is written when it is closed."""
-    import subprocess
-    import sys
-
     (tmp_path / "theirs.py").write_text("log = open('log.txt', 'w')\n")
     script = ENDING.format(before=before, body=body or "pass")
     done = subprocess.run(
@@ -183,9 +199,6 @@ def test_the_interpreter_is_taken_apart_only_where_somebody_may_need_it(tmp_path
     ],
 )
 def test_it_is_taken_apart_for_profilers_and_for_threads_that_are_waited_for(under: str, may: bool) -> None:
-    import subprocess
-    import sys
-
     script = (
         "import sys, threading\nfrom flakestorm.cli import main as cli\n"
         f"end = threading.Event()\n{under}\nprint(cli._may_leave())\nend.set()"
@@ -195,9 +208,6 @@ def test_it_is_taken_apart_for_profilers_and_for_threads_that_are_waited_for(und
 
 
 def test_what_cannot_be_written_is_still_said() -> None:
-    import subprocess
-    import sys
-
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no /dev/full on this system")
@@ -220,9 +230,6 @@ def test_what_cannot_be_written_is_still_said() -> None:
 
 
 def test_the_collector_is_as_it_was_for_those_who_call_it() -> None:
-    import subprocess
-    import sys
-
     script = """
 import gc, sys
 before = gc.get_threshold()
@@ -251,9 +258,6 @@ assert during == [cli.GC_THRESHOLDS] and during[0] != before
 def test_what_a_command_imported_is_out_of_the_collectors_sight_where_the_process_is_its_own(
     args: str, frozen: bool
 ) -> None:
-    import subprocess
-    import sys
-
     script = f"""
 import gc, sys
 from flakestorm.cli import main as cli
