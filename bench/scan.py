@@ -3,8 +3,8 @@
 No two documents share a stretch of text: half of each kind warm the automata up, the other half are measured, once, and
 each arm has documents of its own. Attacks are shown but not judged: in a text full of them there is much to report.
 
-How much of it is spent inside RE2 and the Aho-Corasick automata is shown besides: what is ours could save no more than the
-rest.
+How much of it is spent inside RE2 and the Aho-Corasick automata is shown besides: what is ours could save no more than
+the rest.
 """
 
 from __future__ import annotations
