@@ -19,7 +19,7 @@ from bench.processes import ask, serving
 
 LIMIT_US = 60
 PEER = "tracefork==1.0.0"
-LEAST = "a line of JSON per exchange, nothing else"
+LEAST, WHOLE = "a line of JSON per exchange, nothing else", "the same, replies read whole first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,11 @@ def measure(*, quick: bool) -> list[Outcome]:
         "flakestorm, anthropic": (here, "bench.boundary_ours", "anthropic"),
         "flakestorm, openai": (here, "bench.boundary_ours", "openai"),
         LEAST: (here, "bench.boundary_least", "anthropic"),
+        WHOLE: (here, "bench.boundary_least", "anthropic"),
     }
     note = (
-        "CPU of the client process. First token: recorded over bare, 1 means that recording delays nothing. A line of "
-        "JSON per exchange and nothing else is what any recorder in Python does at least (`bench/boundary_least.py`)."
+        "CPU of the client process. First token: recorded over bare, 1 means that recording delays nothing. Beside it "
+        "what recorders take that do nothing but write a line of JSON per exchange (`bench/boundary_least.py`)."
     )
     if not quick:
         if python := interpreter((3, 12)):
@@ -63,7 +64,7 @@ def measure(*, quick: bool) -> list[Outcome]:
     with serving("bench.upstream") as said:
         for _ in range(size.repeats):
             for name, (python, script, sdk) in arms.items():
-                amounts = map(str, (size.calls, size.rounds, size.streams))
+                amounts = (*map(str, (size.calls, size.rounds, size.streams)), *(["whole"] if name == WHOLE else []))
                 found[name].append(ask(python, script, sdk, f"http://127.0.0.1:{said['port']}", *amounts))
 
     def middle(name: str, key: str) -> float:

@@ -1,7 +1,8 @@
 """The least that any recorder in Python does: as `boundary_ours`, with one line of JSON per exchange and nothing else.
 
 No secret is taken out, nothing is chained, matched, named or stored once; the line is what the client sent and got, at
-the place where flakestorm and tracefork stand. What this costs, no recorder that writes as it goes can be below.
+the place where flakestorm and tracefork stand. Replies pass as they come, or, with `whole`, are read to their end
+before the client gets them, as tracefork does.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Body(httpx2.SyncByteStream):
 
 
 @contextmanager
-def _noting(tape: Path) -> Iterator[None]:
+def _noting(tape: Path, *, whole: bool) -> Iterator[None]:
     with tape.open("wb", buffering=0) as file:
 
         def handle_request(transport: httpx2.HTTPTransport, request: httpx2.Request) -> httpx2.Response:
@@ -63,7 +64,10 @@ def _noting(tape: Path) -> Iterator[None]:
                 }
                 file.write(json.dumps(line).encode() + b"\n")
 
-            response.stream = _Body(response.stream, ended)
+            if whole:
+                ended(response.read())
+            else:
+                response.stream = _Body(response.stream, ended)
             return response
 
         httpx2.HTTPTransport.handle_request = handle_request  # type: ignore[method-assign]
@@ -77,7 +81,7 @@ def _plain(headers: Any) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
-def main(sdk: str, url: str, calls: int, rounds: int, streams: int) -> None:
+def main(sdk: str, url: str, calls: int, rounds: int, streams: int, *, whole: bool) -> None:
     api = SDKS[sdk]
     client = api.client(url)
 
@@ -91,11 +95,11 @@ def main(sdk: str, url: str, calls: int, rounds: int, streams: int) -> None:
 
     @contextmanager
     def noted() -> Iterator[Callable[[], None]]:
-        with _noting(tape):
+        with _noting(tape, whole=whole):
             yield ask_all
 
     def first_noted_s() -> float:
-        with _noting(tape):
+        with _noting(tape, whole=whole):
             return float(api.first_token_s(client))
 
     with tempfile.TemporaryDirectory() as folder:
@@ -107,4 +111,4 @@ def main(sdk: str, url: str, calls: int, rounds: int, streams: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]), whole=sys.argv[6:] == ["whole"])

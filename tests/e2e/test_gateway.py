@@ -219,4 +219,7 @@ def test_an_interrupted_run_gives_the_port_back(tmp_path: Path, up: Upstream) ->
             process.communicate(timeout=30)
         with running({**stands.variables, "SEARCH_URL": f"{up.url}/search"}) as url:
             assert httpx.post(f"{url}/invoke", json={"input": "a"}, trust_env=False, timeout=60).status_code == 200
-    assert [exchange.kind for exchange in Tape.open(stands.tape)] == ["llm", "llm"]
+    asked = [exchange.kind for exchange in Tape.open(stands.tape)]
+    # The first agent's SDK may have asked again, of nobody's run, between the end of its run and its own.
+    assert asked[-2:] == ["llm", "llm"]
+    assert set(asked) == {"llm"}
