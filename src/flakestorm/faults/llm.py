@@ -19,11 +19,11 @@ from flakestorm.config.model import LlmFault
 from flakestorm.core.call import Call, Chunks, Reply, without_headers
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.faults.base import Scene, inward, llm_faults
-from flakestorm.faults.replies import LEFT, UNKNOWN, unchangeable
+from flakestorm.faults.replies import UNKNOWN, reached, unchangeable
 from flakestorm.wire.base import Failure, Wire
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.streaming import WHOLE, Frames, by_frame, counted, first
+from flakestorm.wire.streaming import WHOLE, Frames, by_frame, counted
 
 __all__ = ["overloaded", "rate_limit", "server_error"]
 
@@ -79,16 +79,9 @@ def _midway(reply: Reply, failure: Failure, events: int, call: Call, wire: Wire,
         return reply
 
     def break_off(frames: Frames) -> Chunks:
-        try:
-            more = yield from first(events, frames)
-        except GeneratorExit:
-            scene.idle(LEFT)
-            raise
-        if more:
+        if (yield from reached(events, frames, scene)):
             scene.fired(f"{failure.kind} after {counted(events)}")
             yield last
-        else:
-            scene.idle(f"the stream had no more than {counted(events)}")
 
     open_ended = replace(plain, headers=without_headers(plain.headers, "content-length"))
     return by_frame(open_ended, wire.framing, break_off, document=lambda: scene.idle(WHOLE))

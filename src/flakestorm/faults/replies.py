@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from flakestorm.core.call import Call, Reply, Tap
+from flakestorm.core.call import Call, Pull, Reply, Tap
 from flakestorm.core.pipeline import Flow
 from flakestorm.faults.base import Scene, inward
 from flakestorm.wire.base import Edit
 from flakestorm.wire.protocols import wire_of
+from flakestorm.wire.streaming import Frames, counted, first
 
-__all__ = ["LEFT", "UNKNOWN", "editing", "unchangeable"]
+__all__ = ["UNKNOWN", "editing", "reached", "unchangeable"]
 
-LEFT = "the agent left the stream before that"
-"""Why a fault in the middle of a stream did nothing to one that was not read so far."""
+_LEFT = "the agent left the stream before that"
 UNKNOWN = "no wire understands this protocol"
 """Why a model fault does nothing to a call that speaks none of the protocols known here."""
 
@@ -74,3 +74,18 @@ class _Watch(Tap):
     def end(self, error: BaseException | None) -> None:
         if not self._changed and (error is None or isinstance(error, GeneratorExit)):
             self._idle(self._why if error is None else f"{self._why}, as far as the agent read it")
+
+
+def reached(events: int, frames: Frames, scene: Scene) -> Generator[Pull | bytes, bytes | None, bool]:
+    """Part of a stage: let out this many events; tells whether more would come, so that a fault can act now.
+
+    Where it cannot, because the stream ends or the agent leaves it before, the reason is written down in the scene.
+    """
+    try:
+        more = yield from first(events, frames)
+    except GeneratorExit:
+        scene.idle(_LEFT)
+        raise
+    if not more:
+        scene.idle(f"the stream had no more than {counted(events)}")
+    return more

@@ -11,11 +11,11 @@ from flakestorm.core.call import Call, Chunks, Sleep, header
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.errors import CallFailed
 from flakestorm.faults.base import Scene, inward, llm_faults
-from flakestorm.faults.replies import LEFT, UNKNOWN, unchangeable
+from flakestorm.faults.replies import UNKNOWN, reached, unchangeable
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, Pieces
 from flakestorm.wire.protocols import wire_of
-from flakestorm.wire.streaming import WHOLE, Frames, by_frame, counted, first
+from flakestorm.wire.streaming import WHOLE, Frames, by_frame, counted
 
 __all__ = ["slow_stream", "stream_cut"]
 
@@ -33,15 +33,9 @@ def stream_cut(spec: LlmFault, scene: Scene) -> Interceptor:
     events = _AFTER_EVENTS if spec.after_events is None else spec.after_events
 
     def cut(frames: Frames) -> Chunks:
-        try:
-            more = yield from first(events, frames)
-        except GeneratorExit:
-            scene.idle(LEFT)
-            raise
-        if more:
+        if (yield from reached(events, frames, scene)):
             scene.fired(f"cut after {counted(events)}")
             raise CallFailed("reset", f"the stream was cut after {counted(events)}", injected=True)
-        scene.idle(f"the stream had no more than {counted(events)}")
 
     def stage(call: Call) -> Flow:
         reply = yield from inward(call)
