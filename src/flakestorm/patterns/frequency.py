@@ -51,7 +51,7 @@ _WORDS = {
 }
 _COMMON = {word: 1 / one_in for one_in, words in _WORDS.items() for word in words.split()}
 _RARE = 1e-5  # any other word
-_PER_LETTER = 0.25  # how much rarer the words that begin or end with some letters are for each of them
+_PER_LETTER = 0.05  # how much rarer the words that begin or end with some letters are for each of them
 _PER_NUMBER = 0.002
 _PER_ZERO, _PER_A = 0.1, 0.7  # digits and letters of a shape
 _PER_MARK = 0.03
