@@ -51,10 +51,11 @@ _WORDS = {
 }
 _COMMON = {word: 1 / one_in for one_in, words in _WORDS.items() for word in words.split()}
 _RARE = 1e-5  # any other word
-_PER_LETTER = 0.25  # how much rarer the words that begin or end with some letters are for each of them
+_PER_LETTER = 0.05  # how much rarer the words that begin or end with some letters are for each of them
 _PER_NUMBER = 0.002
 _PER_ZERO, _PER_A = 0.1, 0.7  # digits and letters of a shape
 _PER_MARK = 0.03
+_OF_ADDRESSES = re.compile(r"://|\.(?=[a-z])")  # marks that stand where the words next to them do
 _PER_FOREIGN = 0.02  # a character that is not ASCII
 
 
@@ -67,7 +68,7 @@ def commonness(string: str) -> float:
             where it does not begin or end with a space, longer words may have it in them.
     """
     found = 1.0
-    words = re.findall(r"[a-z0-9]+|[^a-z0-9 ]", string)
+    words = re.findall(r"[a-z0-9]+|[^a-z0-9 ]", _OF_ADDRESSES.sub("", string))
     for place, word in enumerate(words):
         if not word.isascii():
             found *= _PER_FOREIGN

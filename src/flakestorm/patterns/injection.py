@@ -40,15 +40,19 @@ _BEFORE = 60  # how far in front of a sign the words may stand that make it a me
 _REACH = 160  # how far a match may reach from one of its words, in bytes, where its row does not say
 _MOST = 200  # places per pattern
 
-_MENTION = re.compile(
+_QUOTED = re.compile(
     r"\b(?:such as|like|e\.g\.|for (?:example|instance)|phrases?|wordings?|sentences?|strings?|texts?|term|called|says?"
     r"|said|wrote|writes?|writing|reads?|attack(?:s|ers?|ing)?|injections?|inject(?:ed|ing)?|concept|detect(?:s|ing|ion)?"
-    r"|prevent(?:s|ing|ion)?|defend(?:s|ing)?|block(?:s|ing)?|against|examples?|articles?|papers?)\b[^.!?\n]{0,30}"
-    r"[\"'“‘«`(]\s*$"
-    r"|\b(?:explain|define|describe|discuss|what is|meaning of|concept of|definition of|history of|how (?:do|does|did)"
-    r"|prevent|avoid|detect|defend against|protect against|importance of not|not to|why)\b[^.!?\n]{0,30}$",
+    r"|prevent(?:s|ing|ion)?|defend(?:s|ing)?|block(?:s|ing)?|against|examples?|articles?|papers?)\b[^.!?\n]{0,30}\Z",
     re.IGNORECASE,
 )
+"""What stands in front of the mark that opens what is quoted."""
+_DISCUSSED = re.compile(
+    r"\b(?:explain|define|describe|discuss|what is|meaning of|concept of|definition of|history of|how (?:do|does|did)"
+    r"|prevent|avoid|detect|defend against|protect against|importance of not|not to|why)\b[^.!?\n]{0,30}\Z",
+    re.IGNORECASE,
+)
+_OPENING = "\"'“‘«`("
 
 
 Stretch = tuple[int, int]
@@ -171,9 +175,19 @@ def _located(index: int, document: Document, within: list[Stretch]) -> Iterator[
             return
         if sign.unless_after and sign.unless_after.match(document.text, end):
             continue
-        mentioned = _MENTION.search(document.text[max(0, start - _BEFORE) : start])
+        mentioned = _mentioned(document.text[max(0, start - _BEFORE) : start])
         confidence = round(sign.confidence * (_MENTIONED if mentioned else 1.0), 2)
         yield Finding("injection", sign.id, sign.family, start, end, confidence)
+
+
+def _mentioned(before: str) -> bool:
+    """Whether what stands in front of a sign says that the sign is only talked about."""
+    quoting = before.rstrip()
+    if quoting and quoting[-1] in _OPENING and _QUOTED.search(quoting, 0, len(quoting) - 1):
+        return True
+    line = before.removesuffix("\n")
+    start = max(map(line.rfind, ".!?\n")) + 1  # of the sentence: it is short, and the search of it too
+    return _DISCUSSED.search(line, start) is not None
 
 
 def _convincing(found: list[Finding]) -> list[Finding]:

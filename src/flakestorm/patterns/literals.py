@@ -10,7 +10,7 @@ __all__ = ["Places", "holds", "places"]
 Places = Callable[[bytes], list[tuple[int, int, int]]]
 """Of a text, all places of some strings: the string's index, start and end."""
 
-_MANY = 8_000
+_MANY = 4_000
 _FEW = 3  # so many are sooner looked for one by one, in a short text
 
 

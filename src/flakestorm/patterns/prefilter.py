@@ -7,7 +7,6 @@ strings as well. Only there the pattern itself is asked.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flakestorm.patterns.literals import holds, places
@@ -17,12 +16,10 @@ from flakestorm.patterns.outline import branches, strange
 __all__ = ["Anchor", "Finder", "Hit", "Prefilter", "anchors", "merged"]
 
 _MOST_STRINGS = 20_000  # more, and the whole text is read with every pattern
-_COMMON = 3e-2  # strings that more texts have are looked for only near others
 _RARE = 1e-4  # words of which texts have fewer are looked for without a thought of marks
 
-_Alternative = tuple[int, int, int, tuple[int, ...], tuple[Callable[[bytes], bool], ...]]
-"""Of a pattern: its index, how far a match may reach to the left and to the right, the numbers of clauses that must be
-near, what else must be."""
+_Alternative = tuple[int, int, int, tuple[Callable[[bytes], bool], ...]]
+"""Of a pattern: its index, how far a match may reach to the left and to the right, what else must be near."""
 
 Hit = tuple[int, int, int]
 """Where a pattern may occur: start and end, the pattern's index."""
@@ -40,9 +37,9 @@ class Finder:
     """The strings that patterns must have, all looked for at once."""
 
     def __init__(self) -> None:
-        self._owners: dict[bytes, list[_Alternative]] = {}
-        self._numbers: dict[bytes, set[int]] = {}
-        self._clauses: dict[Clause, int] = {}
+        self._alternatives: list[_Alternative] = []
+        self._owners: dict[bytes, list[int]] = {}
+        self._checks: dict[Clause, Callable[[bytes], bool]] = {}
 
     def add(self, index: int, before: int, behind: int, clauses: Sequence[Clause]) -> None:
         """Look for a pattern.
@@ -53,23 +50,19 @@ class Finder:
             clauses: what it must have, the rarest first; at least one.
         """
         first, *others = clauses
-        numbers = tuple(self._number(clause) for clause in others if share(clause) <= _COMMON)
-        checks = tuple(holds(map(str.encode, clause)) for clause in others if share(clause) > _COMMON)
         for string in first:
-            self._owners.setdefault(string.encode(), []).append((index, before, behind, numbers, checks))
+            self._owners.setdefault(string.encode(), []).append(len(self._alternatives))
+        self._alternatives.append((index, before, behind, tuple(map(self._check, others))))
 
-    def _number(self, clause: Clause) -> int:
-        number = self._clauses.setdefault(clause, len(self._clauses))
-        for string in clause:
-            self._numbers.setdefault(string.encode(), set()).add(number)
-        return number
+    def _check(self, clause: Clause) -> Callable[[bytes], bool]:
+        if clause not in self._checks:
+            self._checks[clause] = holds(map(str.encode, clause))
+        return self._checks[clause]
 
     def ready(self) -> None:
         """Make the automaton of all that was added."""
-        strings = sorted(self._owners.keys() | self._numbers.keys())
-        self._of: list[tuple[tuple[_Alternative, ...], tuple[int, ...]]] = [
-            (tuple(self._owners.get(string, ())), tuple(self._numbers.get(string, ()))) for string in strings
-        ]
+        strings = sorted(self._owners)
+        self._of = [tuple((number, *self._alternatives[number][1:3]) for number in self._owners[s]) for s in strings]
         self._places = places(strings)
 
     def hits(self, text: bytes) -> list[Hit] | None:
@@ -78,36 +71,27 @@ class Finder:
         if strings is None or len(strings) > _MOST_STRINGS:
             return None
         of = self._of
-        where: dict[int, list[int]] = {}
-        asked = []
+        around: dict[int, list[int]] = {}  # of each alternative, start and end of stretches that do not touch
         for string, start, end in strings:
-            owners, numbers = of[string]
-            for number in numbers:
-                if number in where:
-                    where[number].append(start)
-                else:
-                    where[number] = [start]
-            if owners:
-                asked.append((start, end, owners))
-        found: list[Hit] = []
-        for start, end, owners in asked:
-            for index, before, behind, numbers, checks in owners:
+            for number, before, behind in of[string]:
                 low = start - before if start > before else 0
-                high = end + behind
-                for number in numbers:
-                    there = where.get(number)
-                    if there is None:
-                        break
-                    place = bisect_left(there, low)
-                    if place == len(there) or there[place] > high:
+                some = around.get(number)
+                if some is None:
+                    around[number] = [low, end + behind]
+                elif low <= some[-1]:
+                    some[-1] = end + behind
+                else:
+                    some += (low, end + behind)
+        found: list[Hit] = []
+        for number, some in around.items():
+            index, _, _, checks = self._alternatives[number]
+            for low, high in zip(some[::2], some[1::2], strict=True):
+                near = text[low:high]
+                for has in checks:
+                    if not has(near):
                         break
                 else:
-                    near = text[low:high]
-                    for has in checks:
-                        if not has(near):
-                            break
-                    else:
-                        found.append((low, high, index))
+                    found.append((low, high, index))
         return sorted(found)
 
 
