@@ -1,0 +1,125 @@
+"""Patterns whose every match has a mark that texts seldom have, such as `@`: looked for from there.
+
+An automaton that reads a whole text for a match with counted parts (a host's name of at most 63 characters) meets states
+by the hundred that it never met before. One that starts where a match must start knows nearly all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from flakestorm.patterns.engine import Document, Matcher
+from flakestorm.patterns.literals import places
+from flakestorm.patterns.outline import FLAGS, Branch, read
+from flakestorm.patterns.validators import endings
+
+__all__ = ["Marked", "from_hosts", "from_mark"]
+
+Marked = Callable[[Document], Iterable[tuple[int, int]] | None]
+"""What finds a pattern in a text, in characters; None where it does not occur, which is soon said."""
+
+_Lead = Callable[[bytes, int, int], int]
+"""Of a text, how far back it may look, and the place of a mark: where the match begins that has it; -1 for nowhere."""
+
+_MOST_MARKS = 24  # texts may have so many, however short they are
+_APART = 64  # and one in so many bytes; of more, reading the text as a whole is quicker
+_HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-"
+_LONGEST_HOST = 256
+
+
+def from_mark(matcher: Matcher, index: int, pattern: str, mark: str) -> Marked:
+    """What finds one of a matcher's patterns from a mark.
+
+    Args:
+        pattern: the pattern, as it is written. What it has in front of the mark matches no mark.
+    """
+    lead, end_of, sought = _lead_of(pattern, mark), matcher.starting(index), mark.encode()
+
+    def find(document: Document) -> Iterable[tuple[int, int]] | None:
+        data = document.data
+        count = data.count(sought)
+        if not count:
+            return None
+        if end_of is None or not _few(count, data):
+            return matcher.places(index, document)
+        return document.characters(_around(end_of, data, _places(data, sought), lead))
+
+    return find
+
+
+def from_hosts(matcher: Matcher, index: int) -> Marked:
+    """What finds one of a matcher's patterns, of names of hosts, from how such names end."""
+    hosts, end_of = places(sorted(end.encode() for end in endings())), matcher.starting(index)
+
+    def find(document: Document) -> Iterable[tuple[int, int]] | None:
+        data = document.data
+        if hosts is None:
+            return matcher.places(index, document)
+        hits = hosts(data.lower())
+        if not hits:
+            return None
+        if end_of is None or not _few(len(hits), data):
+            return matcher.places(index, document)
+        return document.characters(_around(end_of, data, (start for _, start, _ in hits), _host_lead))
+
+    return find
+
+
+def _few(count: int, data: bytes) -> bool:
+    """Whether marks are so few that matches are sooner looked for from them."""
+    return count <= max(_MOST_MARKS, len(data) // _APART)
+
+
+def _places(data: bytes, mark: bytes) -> Iterator[int]:
+    at = data.find(mark)
+    while at >= 0:
+        yield at
+        at = data.find(mark, at + 1)
+
+
+def _lead_of(pattern: str, mark: str) -> _Lead:
+    """What finds where a match begins, by what stands in front of the first mark in its pattern."""
+    source = pattern[: pattern.index(mark)]
+    search = re.compile(f"{source}\\Z".encode()).search
+    longest = max(map(_longest, read(FLAGS.sub("", source), 0)[0]))
+
+    def lead(data: bytes, least: int, at: int) -> int:
+        found = search(data, max(least, at - longest), at)
+        return found.start() if found else -1
+
+    return lead
+
+
+def _host_lead(data: bytes, least: int, at: int) -> int:
+    """Where a host's name begins that has its last dot at a place."""
+    run = data[max(least, at - _LONGEST_HOST) : at]
+    name = run[len(run.rstrip(_HOST)) :].lstrip(b".-")
+    return at - len(name) if name else -1
+
+
+def _around(
+    end_of: Callable[[bytes, int], int], data: bytes, marks: Iterable[int], lead: _Lead) -> Iterator[tuple[int, int]]:
+    """The places that a search from the front finds.
+
+    Args:
+        end_of: where a match ends that begins at a place; negative for nowhere.
+        marks: where its matches have their first mark, ascending.
+    """
+    done = tried = 0
+    for at in marks:
+        if at < done:
+            continue
+        start = lead(data, done, at)
+        if start < tried:
+            continue
+        end = end_of(data, start)
+        tried = start + 1
+        if end >= 0:
+            yield start, end
+            done = end
+
+
+def _longest(branch: Branch) -> int:
+    """How long a match of an alternative is, at most."""
+    return sum(token.most * max(map(_longest, token.branches), default=1) for token in branch)
