@@ -112,9 +112,14 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
-        data = document.data
-        spans = _spans(self.compiled[index], data, ((0, len(data)),) if within is None else within)
-        yield from document.characters(spans)
+        whole = ((0, len(document.data)),)
+        yield from document.characters(_spans(self.compiled[index], document.data, whole if within is None else within))
+
+    def spans(self, index: int, document: Document) -> list[tuple[int, int]] | None:
+        """Where one pattern occurs: start and end in bytes; None where these are not known."""
+        if not self._bytes:
+            return None
+        return list(_spans(self.compiled[index], document.data, ((0, len(document.data)),)))
 
     def starting(self, index: int) -> Callable[[bytes, int], int] | None:
         """What says where the match of one pattern that begins at a place ends, in bytes; -1 where there is none.

@@ -7,6 +7,7 @@ by the hundred that it never met before. One that starts where a match must star
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from flakestorm.patterns.engine import Document, Matcher
@@ -14,16 +15,20 @@ from flakestorm.patterns.literals import places
 from flakestorm.patterns.outline import FLAGS, Branch, read
 from flakestorm.patterns.validators import endings
 
-__all__ = ["Marked", "from_hosts", "from_mark"]
+__all__ = ["Hosts", "Marked", "from_hosts", "from_mark"]
 
 Marked = Callable[[Document], Iterable[tuple[int, int]] | None]
 """What finds a pattern in a text, in characters; None where it does not occur, which is soon said."""
+
+Hosts = Callable[[Document, list[tuple[int, int]]], Iterable[tuple[int, int]] | None]
+"""As `Marked`; it is told the places of addresses, in bytes, whose hosts do not count."""
 
 _Lead = Callable[[bytes, int, int], int]
 """Of a text, how far back it may look, and the place of a mark: where the match begins that has it; -1 for nowhere."""
 
 _MOST_MARKS = 24  # texts may have so many, however short they are
 _APART = 64  # and one in so many bytes; of more, reading the text as a whole is quicker
+_NOWHERE = (sys.maxsize, sys.maxsize)
 _HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-"
 _LONGEST_HOST = 256
 
@@ -48,22 +53,50 @@ def from_mark(matcher: Matcher, index: int, pattern: str, mark: str) -> Marked:
     return find
 
 
-def from_hosts(matcher: Matcher, index: int) -> Marked:
+def from_hosts(matcher: Matcher, index: int) -> Hosts:
     """What finds one of a matcher's patterns, of names of hosts, from how such names end."""
     hosts, end_of = places(sorted(end.encode() for end in endings())), matcher.starting(index)
 
-    def find(document: Document) -> Iterable[tuple[int, int]] | None:
+    def find(document: Document, addresses: list[tuple[int, int]]) -> Iterable[tuple[int, int]] | None:
         data = document.data
         if hosts is None:
             return matcher.places(index, document)
         hits = hosts(data.lower())
         if not hits:
             return None
-        if end_of is None or not _few(len(hits), data):
+        marks = (
+            list(_outside(data, [start for _, start, _ in hits], addresses)) if addresses else [at for _, at, _ in hits]
+        )
+        if end_of is None or not _few(len(marks), data):
             return matcher.places(index, document)
-        return document.characters(_around(end_of, data, (start for _, start, _ in hits), _host_lead))
+        return document.characters(_around(end_of, data, marks, _host_lead))
 
     return find
+
+
+def _outside(data: bytes, marks: list[int], addresses: list[tuple[int, int]]) -> Iterator[int]:
+    """The marks that are in no address.
+
+    A name of a host that an address has is none that stands on its own, and its path belongs to it. Where there is
+    something else in front of the path, the name has no path.
+    """
+    rest = iter(addresses)
+    start, end = next(rest)
+    passed = False
+    for at in marks:
+        while end <= at:
+            start, end = next(rest, _NOWHERE)
+            passed = False
+        if at < start:
+            yield at
+        elif not passed:
+            path = data.find(b"/", at, end)
+            asked = data.find(b"?", at, end)
+            part = data.find(b"#", at, end)
+            if path < 0 or 0 <= asked < path or 0 <= part < path:
+                yield at
+            else:
+                passed = True
 
 
 def _few(count: int, data: bytes) -> bool:
@@ -99,7 +132,8 @@ def _host_lead(data: bytes, least: int, at: int) -> int:
 
 
 def _around(
-    end_of: Callable[[bytes, int], int], data: bytes, marks: Iterable[int], lead: _Lead) -> Iterator[tuple[int, int]]:
+    end_of: Callable[[bytes, int], int], data: bytes, marks: Iterable[int], lead: _Lead
+) -> Iterator[tuple[int, int]]:
     """The places that a search from the front finds.
 
     Args:

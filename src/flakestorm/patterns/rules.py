@@ -30,10 +30,13 @@ class Neighbour:
 
     Args:
         forbidden: matches it. Scripts without spaces have letters there.
-        openers: the characters of ASCII that it may begin with: most neighbours are none of them, and are not asked.
+        alone: the characters of ASCII that are forbidden whatever is behind them.
+        openers: the characters that it may begin with, but for those: most neighbours are none of them, and it is not
+            asked.
     """
 
     forbidden: re.Pattern[str]
+    alone: frozenset[str]
     openers: frozenset[str]
 
 
@@ -83,7 +86,9 @@ def rule_of(row: dict[str, Any]) -> Rule:
 
 @cache  # most are alike
 def _neighbour(source: str) -> Neighbour:
-    return Neighbour(re.compile(f"(?![{UNSPACED}])(?:{source})"), frozenset(_openers(read(source, 0)[0])))
+    forbidden = re.compile(f"(?![{UNSPACED}])(?:{source})")
+    alone = frozenset(filter(forbidden.match, _ASCII))
+    return Neighbour(forbidden, alone, frozenset(_openers(read(source, 0)[0])) - alone)
 
 
 def _openers(alternatives: Iterable[Branch]) -> set[str]:
@@ -124,7 +129,7 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
     """
     found: list[tuple[int, int, bool]] = []
     before, after = rule.not_before.forbidden.match, rule.not_after.forbidden.match
-    not_before, not_after = rule.not_before.openers, rule.not_after.openers
+    not_before, not_after, perhaps_after = rule.not_before.alone, rule.not_after.alone, rule.not_after.openers
     validator, tail, unless = rule.validator, rule.tail, rule.unless
     named = rule.weak or rule.needs_context
     length = len(text)
@@ -135,7 +140,7 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
             end = start + validator(text[start:end])
             if start == end:
                 continue
-        if end < length and ((c := text[end]) in not_after or c > _LAST) and after(text, end):
+        if end < length and ((c := text[end]) in not_after or ((c in perhaps_after or c > _LAST) and after(text, end))):
             continue
         if unless and unless.search(text[max(0, start - _UNLESS) : start]):
             continue
@@ -145,7 +150,9 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
         found.append((start, end, near))
     if not found:
         return
-    alone = rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    alone = (
+        rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
+    )
     boosted = min(1.0, round(rule.confidence + _BOOST, 2))
     for start, end, near in found:
         if near or not named or alone:
@@ -157,5 +164,5 @@ def _is_near(rule: Rule, text: str, start: int, end: int) -> bool:
     if rule.context is None:
         return False
     before, after = rule.near
-    around = (text[max(0, start - before) : start], text[end : end + after])
-    return any(rule.context.search(side) for side in around)
+    search = rule.context.search
+    return bool(search(text[max(0, start - before) : start]) or (after and search(text[end : end + after])))

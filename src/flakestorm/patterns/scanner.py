@@ -14,13 +14,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import Document, Matcher, rows_of, typed
 from flakestorm.patterns.finding import Finding, disjoint
 from flakestorm.patterns.literals import Places, places
-from flakestorm.patterns.marks import Marked, from_hosts, from_mark
+from flakestorm.patterns.marks import Hosts, Marked, from_hosts, from_mark
 from flakestorm.patterns.needs import folded, share
 from flakestorm.patterns.prefilter import merged
 from flakestorm.patterns.rules import Rule, matches, rule_of
@@ -36,7 +37,6 @@ _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _COMMON = 1e-2  # words that more texts have do not say where to look
 _RUNS_ON = ("iban",)  # what checks only the beginning of a match
-_HOST = "bare_host"  # what is told by the end of a host's name, and not by its shape
 _END = re.compile(rb"[\s\x00]")
 
 
@@ -72,14 +72,17 @@ def readings(text: str) -> list[Finding]:
     for finding in _found(text, [True] * len(rules)):
         by_entity.setdefault(finding.entity, []).append(finding)
     found = [finding for group in by_entity.values() for finding in disjoint(group)]
-    certain = sorted((f for f in found if f.confidence >= _CERTAIN), key=lambda f: f.start)
+    found.sort(key=attrgetter("start", "end", "entity"))
+    certain = [f for f in found if f.confidence >= _CERTAIN]
+    if not certain:
+        return found
     starts = [f.start for f in certain]
     kept = []
     for finding in found:
         before = bisect_right(starts, finding.start)
         if not any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
             kept.append(finding)
-    return sorted(kept, key=lambda f: (f.start, f.end, f.entity))
+    return kept
 
 
 def _within(inner: Finding, outer: Finding) -> bool:
@@ -90,12 +93,19 @@ def _within(inner: Finding, outer: Finding) -> bool:
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
     document = Document(typed(text))
     matcher, rules, _ = _pii()
-    asked: dict[int, Iterable[tuple[int, int]]] = {
-        index: matcher.places(index, document, stretches) for index, stretches in _by_shape(document, wanted).items()
-    }
-    for index, find in _finders().marked.items():
+    stretches = _by_shape(document, wanted)
+    asked = {index: matcher.places(index, document, some) for index, some in stretches.items()}
+    finders = _finders()
+    for index, find in finders.marked.items():
         if wanted[index] and (places := find(document)) is not None:
             asked[index] = places
+    for index, (addresses, look) in finders.hosts.items():
+        if wanted[index]:
+            spans = matcher.spans(addresses, document) if addresses in asked else None
+            if spans is not None:
+                asked[addresses] = document.characters(spans)
+            if (places := look(document, spans or [])) is not None:
+                asked[index] = places
     found: list[Finding] = []
     for index in sorted(asked):
         found += matches(rules[index], document.text, asked[index])
@@ -186,7 +196,8 @@ class _Finders:
         exact, parted: the shapes of rules with a part that are asked only near a word or in texts of digits, to be
             asked of the latter; and those rules, with how much of digits such a text must have.
         words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
-        marked: the rules that look from a mark, with what does it; it gives None where there is nothing to find.
+        marked: the rules that look from a mark, with what does it.
+        hosts: the rules that look for names of hosts, with the rule for addresses that have such names, and what does it.
     """
 
     shapes: Matcher
@@ -196,6 +207,7 @@ class _Finders:
     words: tuple[Places | None, list[list[int]]]
     foreign: tuple[Places | None, list[list[int]]]
     marked: dict[int, Marked]
+    hosts: dict[int, tuple[int, Hosts]]
 
     def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
@@ -219,13 +231,15 @@ def _finders() -> _Finders:
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
     marked: dict[int, Marked] = {}
+    hosts: dict[int, tuple[int, Hosts]] = {}
     matcher, rules, _ = _pii()
+    ids = [rule.id for rule in rules]
     for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), rules, strict=True)):
         if "mark" in row:
             marked[index] = from_mark(matcher, index, row["pattern"], row["mark"])
             continue
-        if row.get("validator") == _HOST:
-            marked[index] = from_hosts(matcher, index)
+        if "outside" in row:
+            hosts[index] = ids.index(row["outside"]), from_hosts(matcher, index)
             continue
         named = row["context"] if rule.weak or rule.needs_context else []
         if share(frozenset(f" {word} " for word in named if word.isascii())) > _COMMON:
@@ -236,7 +250,7 @@ def _finders() -> _Finders:
             else:
                 foreign.setdefault(word.encode(), []).append(index)
         not_after = None if row.get("validator") in _RUNS_ON else rule.not_after.forbidden
-        whole = bounded(row["pattern"], rule.not_before.forbidden, not_after)
+        whole = bounded(row.get("looks", row["pattern"]), rule.not_before.forbidden, not_after)
         least = (rule.share if rule.weak else math.inf) if named else None
         part = row.get("part")
         shapes.setdefault(shaped(part) if part else whole, []).append((index, least))
@@ -251,4 +265,5 @@ def _finders() -> _Finders:
         (places(list(words)), list(words.values())),
         (places(list(foreign)), list(foreign.values())),
         marked,
+        hosts,
     )
