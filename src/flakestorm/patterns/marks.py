@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from flakestorm.patterns.engine import Document, Matcher
 from flakestorm.patterns.literals import places
-from flakestorm.patterns.outline import FLAGS, Branch, read
+from flakestorm.patterns.outline import read
 from flakestorm.patterns.validators import endings
 
 __all__ = ["Hosts", "Marked", "from_hosts", "from_mark"]
@@ -112,14 +112,20 @@ def _places(data: bytes, mark: bytes) -> Iterator[int]:
 
 
 def _lead_of(pattern: str, mark: str) -> _Lead:
-    """What finds where a match begins, by what stands in front of the first mark in its pattern."""
-    source = pattern[: pattern.index(mark)]
-    search = re.compile(f"{source}\\Z".encode()).search
-    longest = max(map(_longest, read(FLAGS.sub("", source), 0)[0]))
+    """What finds where a match begins, by what stands in front of the first mark in its pattern.
+
+    That must be a class of characters and, up to so many times, another one that has all of these.
+    """
+    (first, others), *more = read(pattern[: pattern.index(mark)], 0)[0]
+    begins, all_of = (bytes(c for c in range(128) if re.fullmatch(one.atom, chr(c))) for one in (first, others))
+    if more or first.times or others.least or not set(begins) <= set(all_of):
+        raise ValueError(f"what pattern {pattern!r} has in front of {mark!r} is not read from its end")
+    longest, inner = others.most + 1, bytes(set(all_of) - set(begins))
 
     def lead(data: bytes, least: int, at: int) -> int:
-        found = search(data, max(least, at - longest), at)
-        return found.start() if found else -1
+        run = data[max(least, at - longest) : at]
+        found = run[len(run.rstrip(all_of)) :].lstrip(inner)
+        return at - len(found) if found else -1
 
     return lead
 
@@ -152,8 +158,3 @@ def _around(
         if end >= 0:
             yield start, end
             done = end
-
-
-def _longest(branch: Branch) -> int:
-    """How long a match of an alternative is, at most."""
-    return sum(token.most * max(map(_longest, token.branches), default=1) for token in branch)

@@ -35,6 +35,7 @@ _REACH = 96  # how far personal data may reach from what is characteristic of it
 _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they are
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
+_SPACE = ord(" ")
 _COMMON = 1e-2  # words that more texts have do not say where to look
 _RUNS_ON = ("iban",)  # what checks only the beginning of a match
 _END = re.compile(rb"[\s\x00]")
@@ -79,22 +80,26 @@ def readings(text: str) -> list[Finding]:
     starts = [f.start for f in certain]
     kept = []
     for finding in found:
-        before = bisect_right(starts, finding.start)
-        if not any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
-            kept.append(finding)
+        if finding.confidence < _CERTAIN:
+            before = bisect_right(starts, finding.start)
+            if any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
+                continue
+        kept.append(finding)
     return kept
 
 
 def _within(inner: Finding, outer: Finding) -> bool:
     smaller = inner.end - inner.start < outer.end - outer.start
-    return smaller and outer.start <= inner.start and inner.end <= outer.end and inner.confidence < _CERTAIN
+    return smaller and outer.start <= inner.start and inner.end <= outer.end
 
 
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
     document = Document(typed(text))
     matcher, rules, _ = _pii()
     stretches = _by_shape(document, wanted)
-    asked = {index: matcher.places(index, document, some) for index, some in stretches.items()}
+    asked: dict[int, Iterable[tuple[int, int]]] = {
+        index: matcher.places(index, document, some) for index, some in stretches.items()
+    }
     finders = _finders()
     for index, find in finders.marked.items():
         if wanted[index] and (places := find(document)) is not None:
@@ -195,7 +200,8 @@ class _Finders:
         rules: of each its rules, and how much of digits a text must have to be asked as a whole; None for any text.
         exact, parted: the shapes of rules with a part that are asked only near a word or in texts of digits, to be
             asked of the latter; and those rules, with how much of digits such a text must have.
-        words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
+        words, foreign: the words that name what rules find, folded and with a space behind them (one in front as well
+            would make the automaton stop at every word), or as they are; with the rules of each.
         marked: the rules that look from a mark, with what does it.
         hosts: the rules that look for names of hosts, with the rule for addresses that have such names, and what does it.
     """
@@ -211,16 +217,20 @@ class _Finders:
 
     def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
-        texts = [(self.words, b" %b " % folded(data), 1)]
+        texts = [(self.words, b" %b " % folded(data), True)]
         if not data.isascii():
-            texts.append((self.foreign, data.lower(), 0))
-        for (find, owners), text, edge in texts:
+            texts.append((self.foreign, data.lower(), False))
+        for (find, owners), text, edged in texts:
             if find is None:
                 yield from ((index, 0, len(data)) for some in owners for index in some)
                 continue
             for word, start, end in find(text):
+                if edged:
+                    if text[start - 1] != _SPACE:
+                        continue
+                    start, end = start - 1, end - 2
                 for index in owners[word]:
-                    yield index, start, end - 2 * edge
+                    yield index, start, end
 
 
 @cache
@@ -246,7 +256,7 @@ def _finders() -> _Finders:
             named = []
         for word in named:
             if (plain := folded(word.encode())).split():
-                words.setdefault(b" %b " % plain, []).append(index)
+                words.setdefault(b"%b " % plain, []).append(index)
             else:
                 foreign.setdefault(word.encode(), []).append(index)
         not_after = None if row.get("validator") in _RUNS_ON else rule.not_after.forbidden
