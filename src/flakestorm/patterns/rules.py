@@ -1,4 +1,4 @@
-"""What a pattern of personal data asks of a match: its neighbours, its checksum, a word near it that says what it is."""
+"""What is asked of a match of a pattern: its neighbours, its checksum, a word near it that says what it is."""
 
 from __future__ import annotations
 

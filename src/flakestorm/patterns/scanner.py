@@ -37,7 +37,6 @@ _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _SPACE = ord(" ")
 _COMMON = 1e-2  # words that more texts have do not say where to look
-_RUNS_ON = ("iban",)  # what checks only the beginning of a match
 _END = re.compile(rb"[\s\x00]")
 
 
@@ -203,7 +202,7 @@ class _Finders:
         words, foreign: the words that name what rules find, folded and with a space behind them (one in front as well
             would make the automaton stop at every word), or as they are; with the rules of each.
         marked: the rules that look from a mark, with what does it.
-        hosts: the rules that look for names of hosts, with the rule for addresses that have such names, and what does it.
+        hosts: the rules that look for names of hosts, with the rule for addresses that have them, and what does it.
     """
 
     shapes: Matcher
@@ -259,7 +258,7 @@ def _finders() -> _Finders:
                 words.setdefault(b"%b " % plain, []).append(index)
             else:
                 foreign.setdefault(word.encode(), []).append(index)
-        not_after = None if row.get("validator") in _RUNS_ON else rule.not_after.forbidden
+        not_after = None if "looks" in row else rule.not_after.forbidden
         whole = bounded(row.get("looks", row["pattern"]), rule.not_before.forbidden, not_after)
         least = (rule.share if rule.weak else math.inf) if named else None
         part = row.get("part")
