@@ -17,17 +17,17 @@ from flakestorm.patterns.validators import endings
 
 __all__ = ["Hosts", "Marked", "from_hosts", "from_mark"]
 
-Marked = Callable[[Document], Iterable[tuple[int, int]] | None]
-"""What finds a pattern in a text, in characters; None where it does not occur, which is soon said."""
+Marked = Callable[[Document], Iterable[tuple[int, int]]]
+"""What finds a pattern in a text, in characters."""
 
 Hosts = Callable[[Document, list[tuple[int, int]]], Iterable[tuple[int, int]] | None]
-"""As `Marked`; it is told the places of addresses, in bytes, whose hosts do not count."""
+"""As `Marked`, told the places of addresses, in bytes, whose hosts do not count; None where there is nothing to find."""
 
 _Lead = Callable[[bytes, int, int], int]
 """Of a text, how far back it may look, and the place of a mark: where the match begins that has it; -1 for nowhere."""
 
-_MOST_MARKS = 24  # texts may have so many, however short they are
-_APART = 64  # and one in so many bytes; of more, reading the text as a whole is quicker
+_MOST_MARKS = 24  # of more, reading the text as a whole is quicker
+_APART = 32  # so many bytes for each end of a host's name; of more, too
 _NOWHERE = (sys.maxsize, sys.maxsize)
 _HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-"
 _LONGEST_HOST = 256
@@ -41,12 +41,9 @@ def from_mark(matcher: Matcher, index: int, pattern: str, mark: str) -> Marked:
     """
     lead, end_of, sought = _lead_of(pattern, mark), matcher.starting(index), mark.encode()
 
-    def find(document: Document) -> Iterable[tuple[int, int]] | None:
+    def find(document: Document) -> Iterable[tuple[int, int]]:
         data = document.data
-        count = data.count(sought)
-        if not count:
-            return None
-        if end_of is None or not _few(count, data):
+        if end_of is None or data.count(sought) > _MOST_MARKS:
             return matcher.places(index, document)
         return document.characters(_around(end_of, data, _places(data, sought), lead))
 
@@ -67,7 +64,7 @@ def from_hosts(matcher: Matcher, index: int) -> Hosts:
         marks = (
             list(_outside(data, [start for _, start, _ in hits], addresses)) if addresses else [at for _, at, _ in hits]
         )
-        if end_of is None or not _few(len(marks), data):
+        if end_of is None or len(marks) > max(_MOST_MARKS, len(data) // _APART):
             return matcher.places(index, document)
         return document.characters(_around(end_of, data, marks, _host_lead))
 
@@ -97,11 +94,6 @@ def _outside(data: bytes, marks: list[int], addresses: list[tuple[int, int]]) ->
                 yield at
             else:
                 passed = True
-
-
-def _few(count: int, data: bytes) -> bool:
-    """Whether marks are so few that matches are sooner looked for from them."""
-    return count <= max(_MOST_MARKS, len(data) // _APART)
 
 
 def _places(data: bytes, mark: bytes) -> Iterator[int]:

@@ -101,8 +101,8 @@ def _found(text: str, wanted: list[bool]) -> list[Finding]:
     }
     finders = _finders()
     for index, find in finders.marked.items():
-        if wanted[index] and (places := find(document)) is not None:
-            asked[index] = places
+        if index in stretches:
+            asked[index] = find(document)
     for index, (addresses, look) in finders.hosts.items():
         if wanted[index]:
             spans = matcher.spans(addresses, document) if addresses in asked else None
@@ -246,7 +246,6 @@ def _finders() -> _Finders:
     for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), rules, strict=True)):
         if "mark" in row:
             marked[index] = from_mark(matcher, index, row["pattern"], row["mark"])
-            continue
         if "outside" in row:
             hosts[index] = ids.index(row["outside"]), from_hosts(matcher, index)
             continue
