@@ -21,7 +21,7 @@ Marked = Callable[[Document], Iterable[tuple[int, int]]]
 """What finds a pattern in a text, in characters."""
 
 Hosts = Callable[[Document, list[tuple[int, int]]], Iterable[tuple[int, int]] | None]
-"""As `Marked`, told the places of addresses, in bytes, whose hosts do not count; None where there is nothing to find."""
+"""As `Marked`, told the places of addresses, in bytes, whose hosts do not count; None where nothing is found."""
 
 _Lead = Callable[[bytes, int, int], int]
 """Of a text, how far back it may look, and the place of a mark: where the match begins that has it; -1 for nowhere."""
@@ -79,21 +79,16 @@ def _outside(data: bytes, marks: list[int], addresses: list[tuple[int, int]]) ->
     """
     rest = iter(addresses)
     start, end = next(rest)
-    passed = False
+    passed: bool | None = None
     for at in marks:
         while end <= at:
             start, end = next(rest, _NOWHERE)
-            passed = False
-        if at < start:
-            yield at
-        elif not passed:
+            passed = None
+        if at >= start and passed is None:
             path = data.find(b"/", at, end)
-            asked = data.find(b"?", at, end)
-            part = data.find(b"#", at, end)
-            if path < 0 or 0 <= asked < path or 0 <= part < path:
-                yield at
-            else:
-                passed = True
+            passed = path >= 0 and data.find(b"?", at, path) < 0 and data.find(b"#", at, path) < 0
+        if not passed:
+            yield at
 
 
 def _places(data: bytes, mark: bytes) -> Iterator[int]:
@@ -108,11 +103,11 @@ def _lead_of(pattern: str, mark: str) -> _Lead:
 
     That must be a class of characters and, up to so many times, another one that has all of these.
     """
-    (first, others), *more = read(pattern[: pattern.index(mark)], 0)[0]
-    begins, all_of = (bytes(c for c in range(128) if re.fullmatch(one.atom, chr(c))) for one in (first, others))
-    if more or first.times or others.least or not set(begins) <= set(all_of):
+    front = [token for branch in read(pattern[: pattern.index(mark)], 0)[0] for token in branch]
+    begins, all_of = (bytes(c for c in range(128) if re.fullmatch(one.atom, chr(c))) for one in (front[0], front[-1]))
+    if len(front) != 2 or front[0].times or front[1].least or not set(begins) <= set(all_of):
         raise ValueError(f"what pattern {pattern!r} has in front of {mark!r} is not read from its end")
-    longest, inner = others.most + 1, bytes(set(all_of) - set(begins))
+    longest, inner = front[1].most + 1, bytes(set(all_of) - set(begins))
 
     def lead(data: bytes, least: int, at: int) -> int:
         run = data[max(least, at - longest) : at]
