@@ -57,13 +57,19 @@ class Document:
         if self.plain:
             yield from spans
             return
+        data = self.data
         byte = character = 0  # so far; counted on from one to the next
         for start, end in spans:
-            character += len(self.data[byte:start].decode(errors="ignore"))
-            length = len(self.data[start:end].decode(errors="ignore"))
+            character += _length(data[byte:start])
+            length = _length(data[start:end])
             yield character, character + length
             character += length
             byte = end
+
+
+def _length(data: bytes) -> int:
+    """How many characters a piece of UTF-8 has."""
+    return len(data) if data.isascii() else len(data.decode(errors="ignore"))
 
 
 class Matcher:

@@ -14,12 +14,11 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
 from flakestorm.patterns.engine import Document, Matcher, rows_of, typed
-from flakestorm.patterns.finding import Finding, disjoint
+from flakestorm.patterns.finding import Finding, disjoint, order
 from flakestorm.patterns.literals import Places, places
 from flakestorm.patterns.marks import Hosts, Marked, from_hosts, from_mark
 from flakestorm.patterns.needs import folded, share
@@ -29,6 +28,7 @@ from flakestorm.patterns.shape import bounded, shape_of, shaped
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
+_ORDER = order("start", "end", "entity")
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
@@ -72,7 +72,7 @@ def readings(text: str) -> list[Finding]:
     for finding in _found(text, [True] * len(rules)):
         by_entity.setdefault(finding.entity, []).append(finding)
     found = [finding for group in by_entity.values() for finding in disjoint(group)]
-    found.sort(key=attrgetter("start", "end", "entity"))
+    found.sort(key=_ORDER)
     certain = [f for f in found if f.confidence >= _CERTAIN]
     if not certain:
         return found
