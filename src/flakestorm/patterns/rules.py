@@ -130,7 +130,7 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
     found: list[tuple[int, int, bool]] = []
     before, after = rule.not_before.forbidden.match, rule.not_after.forbidden.match
     not_before, not_after, perhaps_after = rule.not_before.alone, rule.not_after.alone, rule.not_after.openers
-    validator, tail, unless = rule.validator, rule.tail, rule.unless
+    validator, tail, unless, context = rule.validator, rule.tail, rule.unless, rule.context
     named = rule.weak or rule.needs_context
     length = len(text)
     for start, end in places:
@@ -144,10 +144,13 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
             continue
         if unless and unless.search(text[max(0, start - _UNLESS) : start]):
             continue
-        near = rule.context is not None and _is_near(rule, text, start, end)
+        near = context is not None and _is_near(context, rule.near, text, start, end)
         if tail and (behind := tail.match(text, end)):
             end = behind.end()
-        found.append((start, end, near))
+        if context or named:
+            found.append((start, end, near))
+        else:
+            yield Finding("pii", rule.id, rule.entity, start, end, rule.confidence)
     if not found:
         return
     alone = (
@@ -159,10 +162,8 @@ def matches(rule: Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterato
             yield Finding("pii", rule.id, rule.entity, start, end, boosted if near else rule.confidence)
 
 
-def _is_near(rule: Rule, text: str, start: int, end: int) -> bool:
+def _is_near(context: re.Pattern[str], near: tuple[int, int], text: str, start: int, end: int) -> bool:
     """Whether a context word stands near a match."""
-    if rule.context is None:
-        return False
-    before, after = rule.near
-    search = rule.context.search
+    before, after = near
+    search = context.search
     return bool(search(text[max(0, start - before) : start]) or (after and search(text[end : end + after])))

@@ -36,6 +36,7 @@ _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they are
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
 _SPACE = ord(" ")
+_FOREIGN = 0x80  # a byte from here on is none of ASCII
 _COMMON = 1e-2  # words that more texts have do not say where to look
 _END = re.compile(rb"[\s\x00]")
 
@@ -201,6 +202,7 @@ class _Finders:
             asked of the latter; and those rules, with how much of digits such a text must have.
         words, foreign: the words that name what rules find, folded and with a space behind them (one in front as well
             would make the automaton stop at every word), or as they are; with the rules of each.
+        scripts: bytes, of which each foreign word has one; texts in English have none, whatever their dashes are.
         marked: the rules that look from a mark, with what does it.
         hosts: the rules that look for names of hosts, with the rule for addresses that have them, and what does it.
     """
@@ -211,13 +213,14 @@ class _Finders:
     parted: dict[int, float]
     words: tuple[Places | None, list[list[int]]]
     foreign: tuple[Places | None, list[list[int]]]
+    scripts: frozenset[int]
     marked: dict[int, Marked]
     hosts: dict[int, tuple[int, Hosts]]
 
     def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
         texts = [(self.words, b" %b " % folded(data), True)]
-        if not data.isascii():
+        if not data.isascii() and any(byte in data for byte in self.scripts):
             texts.append((self.foreign, data.lower(), False))
         for (find, owners), text, edged in texts:
             if find is None:
@@ -272,6 +275,7 @@ def _finders() -> _Finders:
         parted,
         (places(list(words)), list(words.values())),
         (places(list(foreign)), list(foreign.values())),
+        frozenset(next(byte for byte in word if byte >= _FOREIGN) for word in foreign),
         marked,
         hosts,
     )
