@@ -8,7 +8,7 @@ the classes mean the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -40,8 +40,12 @@ class Document:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = encodable(text)
-        self.data = self.text.encode()
+        self.text = text
+        try:
+            self.data = text.encode()
+        except UnicodeEncodeError:
+            self.text = encodable(text)
+            self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
 
     def characters(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -53,13 +57,19 @@ class Document:
         if self.plain:
             yield from spans
             return
+        data = self.data
         byte = character = 0  # so far; counted on from one to the next
         for start, end in spans:
-            character += len(self.data[byte:start].decode(errors="ignore"))
-            length = len(self.data[start:end].decode(errors="ignore"))
+            character += _length(data[byte:start])
+            length = _length(data[start:end])
             yield character, character + length
             character += length
             byte = end
+
+
+def _length(data: bytes) -> int:
+    """How many characters a piece of UTF-8 has."""
+    return len(data) if data.isascii() else len(data.decode(errors="ignore"))
 
 
 class Matcher:
@@ -108,9 +118,30 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
-        data = document.data
-        spans = _spans(self.compiled[index], data, ((0, len(data)),) if within is None else within)
-        yield from document.characters(spans)
+        whole = ((0, len(document.data)),)
+        yield from document.characters(_spans(self.compiled[index], document.data, whole if within is None else within))
+
+    def spans(self, index: int, document: Document) -> list[tuple[int, int]] | None:
+        """Where one pattern occurs: start and end in bytes; None where these are not known."""
+        if not self._bytes:
+            return None
+        return list(_spans(self.compiled[index], document.data, ((0, len(document.data)),)))
+
+    def starting(self, index: int) -> Callable[[bytes, int], int] | None:
+        """What says where the match of one pattern that begins at a place ends, in bytes; -1 where there is none.
+
+        None where a text cannot be asked so.
+        """
+        match = getattr(getattr(self.compiled[index], "_regexp", None), "Match", None) if self._bytes else None
+        start = _anchor("ANCHOR_START")
+        if match is None or start is None:
+            return None
+
+        def end_of(data: bytes, at: int) -> int:
+            end: int = match(start, data, at, len(data))[0][1]
+            return end
+
+        return end_of
 
 
 def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -119,7 +150,7 @@ def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> I
     It asks what google-re2's `finditer` asks, whose matches take longer to make than to find; where it cannot be asked,
     `finditer` does it.
     """
-    anywhere, match = _anywhere(), getattr(getattr(pattern, "_regexp", None), "Match", None)
+    anywhere, match = _anchor("UNANCHORED"), getattr(getattr(pattern, "_regexp", None), "Match", None)
     for first, last in stretches:
         at, last = first, min(last, len(data))
         if anywhere is None or match is None:
@@ -134,8 +165,8 @@ def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> I
 
 
 @cache
-def _anywhere() -> Any:
-    return getattr(getattr(_re2(), "_Anchor", None), "UNANCHORED", None)
+def _anchor(name: str) -> Any:
+    return getattr(getattr(_re2(), "_Anchor", None), name, None)
 
 
 def text_of(file: str) -> str:

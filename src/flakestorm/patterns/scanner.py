@@ -11,58 +11,34 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from flakestorm.core.registry import nearest
 from flakestorm.errors import Misuse
-from flakestorm.patterns.engine import UNSPACED, Document, Matcher, near_words, rows_of, typed
-from flakestorm.patterns.finding import Finding, disjoint
+from flakestorm.patterns.engine import Document, Matcher, rows_of, typed
+from flakestorm.patterns.finding import Finding, disjoint, order
 from flakestorm.patterns.literals import Places, places
+from flakestorm.patterns.marks import Hosts, Marked, from_hosts, from_mark
 from flakestorm.patterns.needs import folded, share
-from flakestorm.patterns.outline import Branch, branches
 from flakestorm.patterns.prefilter import merged
+from flakestorm.patterns.rules import Rule, matches, rule_of
 from flakestorm.patterns.shape import bounded, shape_of, shaped
-from flakestorm.patterns.validators import VALIDATORS, endings
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
-_BEFORE, _AFTER = 48, 32  # how far around a match its context words may stand, in characters
-_UNLESS = 16  # how far in front of a match the words that make it something else may stand
-_BOOST = 0.2
+_ORDER = order("start", "end", "entity")
 _CERTAIN = 0.9
 _OVERLAPPING = 8  # how many certain findings in front of a place are asked whether they reach over it
 _REACH = 96  # how far personal data may reach from what is characteristic of it, in bytes
 _MOST_STRETCHES = 8  # of more, the text as a whole is looked at sooner
 _MOST_HITS = 3 * _MOST_STRETCHES  # of more, nobody asks how many stretches they are
 _SHORT = 100  # texts up to this, in characters, may be one number and nothing else
-_LEAST_DIGITS = 0.5  # a longer text that is mostly numbers has at least half of this share of digits
+_SPACE = ord(" ")
+_FOREIGN = 0x80  # a byte from here on is none of ASCII
 _COMMON = 1e-2  # words that more texts have do not say where to look
-_RUNS_ON = ("iban",)  # what checks only the beginning of a match
-_HOST = "bare_host"  # what is told by the end of a host's name, and not by its shape
-_DIGITS = re.compile(r"\d|\\d|\[[\d-]+\]")
 _END = re.compile(rb"[\s\x00]")
-_OF_NAMES = bytes(110 if re.match(rb"[a-z0-9._-]", bytes([c])) else 47 if c in b"/@:" else 32 for c in range(256))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    id: str
-    entity: str
-    not_before: re.Pattern[str]
-    not_after: re.Pattern[str]
-    tail: re.Pattern[str] | None
-    validator: Callable[[str], int] | None
-    context: re.Pattern[str] | None
-    needs_context: bool
-    near: tuple[int, int]
-    weak: bool
-    asked_for: bool
-    unless: re.Pattern[str] | None
-    confidence: float
-    share: float  # how much of a match is digits, at least
 
 
 def scan(text: str, *, entities: Collection[str] | None = None) -> list[Finding]:
@@ -97,62 +73,89 @@ def readings(text: str) -> list[Finding]:
     for finding in _found(text, [True] * len(rules)):
         by_entity.setdefault(finding.entity, []).append(finding)
     found = [finding for group in by_entity.values() for finding in disjoint(group)]
-    certain = sorted((f for f in found if f.confidence >= _CERTAIN), key=lambda f: f.start)
+    found.sort(key=_ORDER)
+    certain = [f for f in found if f.confidence >= _CERTAIN]
+    if not certain:
+        return found
     starts = [f.start for f in certain]
     kept = []
     for finding in found:
-        before = bisect_right(starts, finding.start)
-        if not any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
-            kept.append(finding)
-    return sorted(kept, key=lambda f: (f.start, f.end, f.entity))
+        if finding.confidence < _CERTAIN:
+            before = bisect_right(starts, finding.start)
+            if any(_within(finding, outer) for outer in certain[max(0, before - _OVERLAPPING) : before]):
+                continue
+        kept.append(finding)
+    return kept
 
 
 def _within(inner: Finding, outer: Finding) -> bool:
     smaller = inner.end - inner.start < outer.end - outer.start
-    return smaller and outer.start <= inner.start and inner.end <= outer.end and inner.confidence < _CERTAIN
+    return smaller and outer.start <= inner.start and inner.end <= outer.end
 
 
 def _found(text: str, wanted: list[bool]) -> list[Finding]:
     document = Document(typed(text))
     matcher, rules, _ = _pii()
-    return [
-        finding
-        for index, stretches in sorted(_asked(document, wanted).items())
-        for finding in _search(rules[index], document.text, matcher.places(index, document, stretches))
-    ]
+    stretches = _by_shape(document, wanted)
+    asked: dict[int, Iterable[tuple[int, int]]] = {
+        index: matcher.places(index, document, some) for index, some in stretches.items()
+    }
+    finders = _finders()
+    for index, find in finders.marked.items():
+        if index in stretches:
+            asked[index] = find(document)
+    for index, (addresses, look) in finders.hosts.items():
+        if wanted[index]:
+            spans = matcher.spans(addresses, document) if addresses in asked else None
+            if spans is not None:
+                asked[addresses] = document.characters(spans)
+            if (places := look(document, spans or [])) is not None:
+                asked[index] = places
+    found: list[Finding] = []
+    for index in sorted(asked):
+        found += matches(rules[index], document.text, asked[index])
+    return found
 
 
-def _asked(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, int]]]:
-    """The rules that may find something in a text, each with the stretches to look at."""
+def _by_shape(document: Document, wanted: list[bool]) -> dict[int, list[tuple[int, int]]]:
+    """The rules that may find something in a text, by its shape, each with the stretches to look at."""
     data = document.data
-    whole = [(0, len(data))]
     finders = _finders()
     shape = shape_of(data)
-    digits = 2 * shape.count(b"0")
+    whole = [(0, len(data))]
     found: dict[int, list[tuple[int, int]]] = {}
     near = set()
+    roughly = False
+    digits = math.inf if len(document.text) <= _SHORT else 2 * shape.count(b"0") / len(document.text)
     for number in finders.shapes.occurring(shape):
-        index, least = finders.rules[number]
-        if wanted[index]:
-            if index in finders.marks:
-                found[index] = _around(data, finders.marks[index]) or whole
-            elif least is None or least * len(document.text) <= digits or len(document.text) <= _SHORT:
+        for index, least in finders.rules[number]:
+            if not wanted[index]:
+                continue
+            if least is None:
                 found[index] = whole
-            else:
+            elif least > digits:
                 near.add(index)
+            elif index in finders.parted:
+                roughly = True
+            else:
+                found[index] = whole
+    if roughly:
+        parted = list(finders.parted.items())
+        for number in finders.exact.occurring(shape):
+            index, least = parted[number]
+            if wanted[index] and least <= digits:
+                found[index] = whole
     if near:
         wide = 1 if document.plain else 4  # bytes of a character, at most
         rules = _pii()[1]
+        stretches: dict[int, list[tuple[int, int]]] = {}
         for index, start, end in finders.named(data):
             if index in near:
                 before, after = rules[index].near
                 stretch = (start - after * wide - _REACH, end + before * wide + _REACH)
-                found.setdefault(index, []).append(stretch)
-    if finders.hosts is None:
-        found |= {index: whole for index in finders.of_hosts if wanted[index]}
-    elif stretches := [(start - _REACH, end + _REACH) for start, end in _bare(data.lower(), finders.hosts)]:
-        found |= {index: stretches for index in finders.of_hosts if wanted[index]}
-    return {index: some if some is whole else _looked_at(data, some) for index, some in found.items()}
+                stretches.setdefault(index, []).append(stretch)
+        found |= {index: _looked_at(data, some) for index, some in stretches.items()}
+    return found
 
 
 def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -162,32 +165,6 @@ def _looked_at(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int,
         if len(found) <= _MOST_STRETCHES:
             return merged([_whole(data, stretch) for stretch in found])  # longer, they may reach into the next
     return [(0, len(data))]
-
-
-def _around(data: bytes, mark: bytes) -> list[tuple[int, int]]:
-    """The stretches around the places of a mark that have something right before them; none where there are many."""
-    found = []
-    at = data.find(mark)
-    while at >= 0:
-        if not data[max(0, at - 1) : at].isspace():
-            found.append((at - _REACH, at + _REACH))
-            if len(found) > _MOST_HITS:
-                return []
-        at = data.find(mark, at + 1)
-    return found
-
-
-def _bare(lower: bytes, hosts: Places) -> Iterator[tuple[int, int]]:
-    """The ends of hosts' names, but not of those right behind a mark that an address has in front of them.
-
-    A name there is none that stands on its own, as the rule for such names says, too.
-    """
-    hits = hosts(lower)
-    if hits:
-        names = lower.translate(_OF_NAMES)
-        for _, start, end in hits:
-            if not names[max(0, start - _REACH) : start].rstrip(b"n").endswith(b"/"):
-                yield start, end
 
 
 def _whole(data: bytes, stretch: tuple[int, int]) -> tuple[int, int]:
@@ -207,10 +184,10 @@ def entities() -> tuple[str, ...]:
 
 
 @cache
-def _pii() -> tuple[Matcher, list[_Rule], tuple[str, ...]]:
+def _pii() -> tuple[Matcher, list[Rule], tuple[str, ...]]:
     rows = rows_of("pii.yaml")
     matcher = Matcher((row["pattern"] for row in rows), together=False)
-    rules = [_rule(row) for row in rows]
+    rules = [rule_of(row) for row in rows]
     return matcher, rules, tuple(sorted({rule.entity for rule in rules}))
 
 
@@ -219,150 +196,86 @@ class _Finders:
     """What says where to look.
 
     Args:
-        shapes: the patterns with what may stand around them, to be asked of a text's shape.
-        rules: of each its rule, and how much of digits a text must have to be asked as a whole; None for any text.
-        words, foreign: the words that name what rules find, folded, or as they are; with the rules of each.
-        hosts: finds the ends of hosts' names in a text in lower case; None without the library for it.
-        of_hosts: the rules that look for hosts' names.
-        marks: the rules that are asked only around a mark, with it.
+        shapes: parts of the patterns, or the patterns with what may stand around them, to be asked of a text's shape.
+        rules: of each its rules, and how much of digits a text must have to be asked as a whole; None for any text.
+        exact, parted: the shapes of rules with a part that are asked only near a word or in texts of digits, to be
+            asked of the latter; and those rules, with how much of digits such a text must have.
+        words, foreign: the words that name what rules find, folded and with a space behind them (one in front as well
+            would make the automaton stop at every word), or as they are; with the rules of each.
+        scripts: bytes, of which each foreign word has one; texts in English have none, whatever their dashes are.
+        marked: the rules that look from a mark, with what does it.
+        hosts: the rules that look for names of hosts, with the rule for addresses that have them, and what does it.
     """
 
     shapes: Matcher
-    rules: list[tuple[int, float | None]]
+    rules: list[list[tuple[int, float | None]]]
+    exact: Matcher
+    parted: dict[int, float]
     words: tuple[Places | None, list[list[int]]]
     foreign: tuple[Places | None, list[list[int]]]
-    hosts: Places | None
-    of_hosts: list[int]
-    marks: dict[int, bytes]
+    scripts: frozenset[int]
+    marked: dict[int, Marked]
+    hosts: dict[int, tuple[int, Hosts]]
 
     def named(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The rules whose words a text has: the rule, where the word starts and ends."""
-        texts = [(self.words, b" %b " % folded(data), 1)]
-        if not data.isascii():
-            texts.append((self.foreign, data.lower(), 0))
-        for (find, owners), text, edge in texts:
+        texts = [(self.words, b" %b " % folded(data), True)]
+        if not data.isascii() and any(byte in data for byte in self.scripts):
+            texts.append((self.foreign, data.lower(), False))
+        for (find, owners), text, edged in texts:
             if find is None:
                 yield from ((index, 0, len(data)) for some in owners for index in some)
                 continue
             for word, start, end in find(text):
+                if edged:
+                    if text[start - 1] != _SPACE:
+                        continue
+                    start, end = start - 1, end - 2
                 for index in owners[word]:
-                    yield index, start, end - 2 * edge
+                    yield index, start, end
 
 
 @cache
 def _finders() -> _Finders:
-    shapes: list[str] = []
-    asked: list[tuple[int, float | None]] = []
+    shapes: dict[str, list[tuple[int, float | None]]] = {}
+    exact: list[str] = []
+    parted: dict[int, float] = {}
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
-    hosts = []
-    for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), _pii()[1], strict=True)):
-        if row.get("validator") == _HOST:
-            hosts.append(index)
+    marked: dict[int, Marked] = {}
+    hosts: dict[int, tuple[int, Hosts]] = {}
+    matcher, rules, _ = _pii()
+    ids = [rule.id for rule in rules]
+    for index, (row, rule) in enumerate(zip(rows_of("pii.yaml"), rules, strict=True)):
+        if "mark" in row:
+            marked[index] = from_mark(matcher, index, row["pattern"], row["mark"])
+        if "outside" in row:
+            hosts[index] = ids.index(row["outside"]), from_hosts(matcher, index)
             continue
         named = row["context"] if rule.weak or rule.needs_context else []
         if share(frozenset(f" {word} " for word in named if word.isascii())) > _COMMON:
             named = []
         for word in named:
             if (plain := folded(word.encode())).split():
-                words.setdefault(b" %b " % plain, []).append(index)
+                words.setdefault(b"%b " % plain, []).append(index)
             else:
                 foreign.setdefault(word.encode(), []).append(index)
-        not_after = None if row.get("validator") in _RUNS_ON else rule.not_after
+        not_after = None if "looks" in row else rule.not_after.forbidden
+        whole = bounded(row.get("looks", row["pattern"]), rule.not_before.forbidden, not_after)
+        least = (rule.share if rule.weak else math.inf) if named else None
         part = row.get("part")
-        shapes.append(shaped(part) if part else bounded(row["pattern"], rule.not_before, not_after))
-        asked.append((index, (rule.share if rule.weak else math.inf) if named else None))
+        shapes.setdefault(shaped(part) if part else whole, []).append((index, least))
+        if part and least is not None:
+            exact.append(whole)
+            parted[index] = least
     return _Finders(
         Matcher(shapes),
-        asked,
+        list(shapes.values()),
+        Matcher(exact),
+        parted,
         (places(list(words)), list(words.values())),
         (places(list(foreign)), list(foreign.values())),
-        places(sorted(end.encode() for end in endings())),
+        frozenset(next(byte for byte in word if byte >= _FOREIGN) for word in foreign),
+        marked,
         hosts,
-        {index: row["mark"].encode() for index, row in enumerate(rows_of("pii.yaml")) if "mark" in row},
     )
-
-
-def _rule(row: dict[str, Any]) -> _Rule:
-    return _Rule(
-        id=row["id"],
-        entity=row["entity"],
-        not_before=_neighbour(row.get("not_before", r"\w")),
-        not_after=_neighbour(row.get("not_after", r"\w")),
-        tail=re.compile(row["tail"]) if "tail" in row else None,
-        validator=VALIDATORS[row["validator"]] if "validator" in row else None,
-        context=near_words(row.get("context")),
-        needs_context=row.get("needs_context", False),
-        near=(row["near"], 0) if "near" in row else (_BEFORE, _AFTER),
-        weak=row.get("weak", False),
-        asked_for=row.get("asked_for", False),
-        unless=near_words(row.get("unless")),
-        confidence=row["confidence"],
-        share=max(_LEAST_DIGITS, min(map(_digits, branches(row["pattern"])))),
-    )
-
-
-@cache  # most are alike
-def _neighbour(source: str) -> re.Pattern[str]:
-    """What may not stand next to a match. Scripts without spaces have letters there."""
-    return re.compile(f"(?![{UNSPACED}])(?:{source})")
-
-
-def _digits(branch: Branch) -> float:
-    """How much of what an alternative matches is digits, at least."""
-    least, most = _counts(branch)
-    return least / (least + most) if least + most else 0.0
-
-
-def _counts(branch: Branch) -> tuple[int, int]:
-    """How many digits an alternative has at least, and how many other characters at most."""
-    digits = others = 0
-    for token in branch:
-        inner = list(map(_counts, token.branches)) or [(1, 0) if _DIGITS.fullmatch(token.atom) else (0, 1)]
-        digits += min(count for count, _ in inner) * token.least
-        others += max(count for _, count in inner) * token.most
-    return digits, others
-
-
-def _search(rule: _Rule, text: str, places: Iterable[tuple[int, int]]) -> Iterator[Finding]:
-    """The matches that are what they look like. Weak ones count near a context word, or where there is little else."""
-    found: list[tuple[int, int, bool]] = []
-    before, after, validator, tail, unless = (
-        rule.not_before.match,
-        rule.not_after.match,
-        rule.validator,
-        rule.tail,
-        rule.unless,
-    )
-    named = rule.weak or rule.needs_context
-    for start, end in places:
-        if start and before(text, start - 1):
-            continue
-        if validator:
-            end = start + validator(text[start:end])
-            if start == end:
-                continue
-        if after(text, end) or (unless and unless.search(text[max(0, start - _UNLESS) : start])):
-            continue
-        near = rule.context is not None and _is_near(rule, text, start, end)
-        if tail and (behind := tail.match(text, end)):
-            end = behind.end()
-        found.append((start, end, near))
-    if not found:
-        return
-    alone = (
-        rule.weak and not rule.needs_context and 2 * sum(end - start for start, end, _ in found) >= len(text.strip())
-    )
-    boosted = min(1.0, round(rule.confidence + _BOOST, 2))
-    for start, end, near in found:
-        if near or not named or (alone and not rule.needs_context):
-            yield Finding("pii", rule.id, rule.entity, start, end, boosted if near else rule.confidence)
-
-
-def _is_near(rule: _Rule, text: str, start: int, end: int) -> bool:
-    """Whether a context word stands near a match."""
-    if rule.context is None:
-        return False
-    before, after = rule.near
-    around = (text[max(0, start - before) : start], text[end : end + after])
-    return any(rule.context.search(side) for side in around)

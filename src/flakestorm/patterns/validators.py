@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
+from functools import lru_cache
 
 from flakestorm.patterns import national as _national  # noqa: F401 - it registers its checks
 from flakestorm.patterns.checksums import VALIDATORS, digits_of, keccak_256, luhn, validator, whole
@@ -216,9 +217,11 @@ def has_digit(text: str) -> int:
 
 _MONTH = re.compile(r"[A-Za-z]{3}")
 _NUMBER = re.compile(r"\d+")
+_DATES = 1024  # a text has few dates, many times
 
 
 @validator
+@lru_cache(_DATES)
 def calendar_date(text: str) -> int:
     """Numbers that can be a day and a month, in either order."""
     if _MONTH.search(text):

@@ -35,9 +35,24 @@ def test_places_are_the_same_where_a_search_cannot_be_asked_directly(monkeypatch
     document = Document("a cat, äöü, a cat")
     matcher = Matcher(["cat", "x*"], together=False)
     directly = [list(matcher.places(index, document, [(0, 8), (8, 30)])) for index in (0, 1)]
-    monkeypatch.setattr(engine, "_anywhere", lambda: None)
+    monkeypatch.setattr(engine, "_anchor", lambda name: None)
     assert [list(matcher.places(index, document, [(0, 8), (8, 30)])) for index in (0, 1)] == directly
     assert directly[0] == [(2, 5), (14, 17)]
+
+
+def test_a_match_may_be_tried_at_a_place() -> None:
+    matcher = Matcher(["c[a-z]+t", "é"], together=False)
+    tried = matcher.starting(0)
+    assert tried is not None
+    data = "é a cat, cut".encode()
+    assert [tried(data, at) for at in (0, 5, 6, 10)] == [-1, 8, -1, 13]
+    assert Matcher(["cat"], re2=None).starting(0) is None
+
+
+def test_spans_are_in_bytes_where_they_are_known() -> None:
+    document = Document("é cat é cut")
+    assert Matcher(["c.t"], together=False).spans(0, document) == [(3, 6), (10, 13)]
+    assert Matcher(["c.t"], re2=None).spans(0, document) is None
 
 
 def test_only_the_stretches_asked_for_are_read() -> None:
