@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -30,6 +30,7 @@ _EDGES = rf"(?:(?<!\w)|(?<=(?-i:[{UNSPACED}])))", rf"(?:(?!\w)|(?=(?-i:[{UNSPACE
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
+_ASCII = bytes(range(128))
 
 
 class Document:
@@ -43,6 +44,11 @@ class Document:
         self.text = encodable(text)
         self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
+
+    @cached_property
+    def foreign(self) -> bytes:
+        """All of it that is not ASCII."""
+        return self.data.translate(None, _ASCII)
 
     def characters(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The same places in characters.
