@@ -103,6 +103,10 @@ class _Libraries:
         for matcher in (patterns, stretches, whole, scanner._pii()[0]):
             timed = [SimpleNamespace(_regexp=self._timed_match(each._regexp)) for each in matcher.compiled]
             self._swaps.append((matcher, "compiled", matcher.compiled, timed))
+            loose = {
+                index: SimpleNamespace(_regexp=self._timed_match(each._regexp)) for index, each in matcher.loose.items()
+            }
+            self._swaps.append((matcher, "loose", matcher.loose, loose))
         for matcher in (everywhere._matcher, everywhere._gates, scanner._finders().shapes):
             self._swaps.append((matcher, "_set", matcher._set, self._timed_match(matcher._set)))
         for finder in (prefilter._words, prefilter._marks, prefilter._foreign):

@@ -42,7 +42,8 @@ _CODE = [*abc.upper(), *abc, *"0123456789", "+\\-", "/_"]  # what base64 writes 
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 # Letters of other alphabets that look like Latin ones and that NFKC leaves as they are.
 _ALIKE = str.maketrans("аеорсухіјѕԁһӏԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι", "aeopcyxijsdhlqwABEZHIKMNOPTYXoavi")
-_UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]")
+_BETWEEN_ANY = "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+_UNSEEN = re.compile(f"{_BETWEEN_ANY}|[\ufe00-\ufe0f]")  # the last say how an emoji looks: a sign only within words
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
 
@@ -170,18 +171,17 @@ def _utf8_in_base64() -> str:
     )
     any_sign = "[A-Za-z0-9+/_-]"
     third = f"(?:{character[2]}|{first[2]})"
-    begun = f"{character[0]}(?:{character[1]}{third}|{first[1]}{inner[2]})|{first[0]}{inner[1]}{any_sign}"
+    begun = f"{character[0]}(?:{character[1]}{third}|{first[1]}{inner[2]})|[w-z0-9]{inner[1]}{any_sign}"
     group = f"{inner[0]}(?:{character[1]}{third}|{inner[1]}{any_sign}|{first[1]}{inner[2]})|{begun}"
     return f"(?:{begun}){any_sign}(?:(?:{group}){any_sign}){{4}}"
 
 
 def _utf8_in_hex() -> str:
-    """A pattern of hexadecimal digits that have a text in them; the hash of something seldom has that."""
+    """A pattern of hexadecimal digits that begin with six characters; the hash of something seldom does."""
     own, inner = "[0-7][0-9A-Fa-f]", "[89ABab][0-9A-Fa-f]"
     two, three = f"[CDcd][0-9A-Fa-f]{inner}", f"[Ee][0-9A-Fa-f]{inner}{inner}"
     four = f"[Ff][0-4]{inner}{inner}{inner}"
-    text = f"(?:{own}|{two}|{three}|{four})"
-    return f"(?:^|[^0-9A-Fa-f])(?:{text}{{12}}|{text}*?(?:{two}|{three}){{3}})"
+    return f"(?:^|[^0-9A-Fa-f])(?:{own}|{two}|{three}|{four}){{6}}"
 
 
 def _any_word(words: Iterable[str]) -> str:
@@ -214,7 +214,7 @@ _STRETCHES: dict[str, tuple[str, str, Callable[[str], str]]] = {
         _hex,
     ),
     "binary": (r"(?:[01]{8}\s*){6}", r"(?:[01]{8}\s*){6,}", _binary),
-    "percent": (r"(?:%[0-9A-Fa-f]{2}[\w.-]*){8}", r"(?:%[0-9A-Fa-f]{2}[\w.-]{0,40}){8,}", unquote),
+    "percent": (r"(?:%[0-9A-Fa-f]{2}[\w.-]*){8}", r"(?:%[0-9A-Fa-f]{2}[\w.-]*){8,}", unquote),
     "escapes": (
         r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6}",
         r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}",
@@ -229,7 +229,7 @@ _WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
     "leet": (_any_word(start for word in _WORDS for start in _leet_words(word)), _leet),
     "spaced": (f"(?i){'|'.join(map(re.escape, _SPACED))}", _spaced),
     "unseen": (
-        f"{_UNSEEN.pattern}|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f]"
+        f"{_BETWEEN_ANY}|[A-Za-z][\ufe00-\ufe0f]+[A-Za-z]|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f]"
         "|[\u24b6-\u24e9]|[A-Za-z][\u0300-\u052f][A-Za-z]|[A-Za-z][\u0300-\u036f]{2}",
         _unseen,
     ),

@@ -259,7 +259,7 @@ def _widened(text: str, gap: str) -> str:
 
 @cache
 def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
-    rows = injection_rows()
+    rows = _rows()
     signs = [
         _Sign(
             row["id"],
@@ -272,13 +272,13 @@ def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
     ]
     patterns = [row["pattern"] for row in rows]
     reaches = [*(sign.reach for sign in signs), *(_REACH for _ in WHOLE)]
-    return Matcher(patterns, together=False), Prefilter(_needed(), reaches), signs
+    return Matcher(patterns, together=False, loosely=True), Prefilter(_needed(), reaches), signs
 
 
 @cache
 def _everywhere() -> Everywhere:
     """What is asked of whole texts; not what only supports other signs, which is asked for where there are others."""
-    rows = injection_rows()
+    rows = _rows()
     patterns = [*(row["pattern"] for row in rows), *WHOLE]
     kinds: dict[str, dict[int, str]] = {"always": {}, "strange": {}}
     for index, kind, *_ in _needed():
@@ -289,4 +289,7 @@ def _everywhere() -> Everywhere:
 
 @cache
 def _needed() -> list[Anchor]:
-    return known([*(row["pattern"] for row in injection_rows()), *WHOLE])
+    return known([*(row["pattern"] for row in _rows()), *WHOLE])
+
+
+_rows = cache(injection_rows)
