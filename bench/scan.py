@@ -97,12 +97,17 @@ class _Libraries:
     def __init__(self) -> None:
         self._spent_s = 0.0
         patterns, prefilter, _ = injection._patterns()
-        signs, stretches, whole = disguise._matchers()
+        stretches, whole = disguise._matchers()
+        everywhere = injection._everywhere()
         self._swaps: list[tuple[Any, str, Any, Any]] = []  # of what, which attribute, what it is, what it is here
         for matcher in (patterns, stretches, whole, scanner._pii()[0]):
             timed = [SimpleNamespace(_regexp=self._timed_match(each._regexp)) for each in matcher.compiled]
             self._swaps.append((matcher, "compiled", matcher.compiled, timed))
-        for matcher in (signs, scanner._finders().shapes):
+            loose = {
+                index: SimpleNamespace(_regexp=self._timed_match(each._regexp)) for index, each in matcher.loose.items()
+            }
+            self._swaps.append((matcher, "loose", matcher.loose, loose))
+        for matcher in (everywhere._matcher, everywhere._gates, scanner._finders().shapes):
             self._swaps.append((matcher, "_set", matcher._set, self._timed_match(matcher._set)))
         for finder in (prefilter._words, prefilter._marks, prefilter._foreign):
             self._swaps.append((finder, "_places", finder._places, self._timed(finder._places)))

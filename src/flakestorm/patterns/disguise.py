@@ -1,7 +1,7 @@
 """Text in disguise, as a model would read it.
 
-Signs that are all looked for in one pass say which disguises to try; an ordinary text pays for none. What is decoded is
-bounded in number and size.
+Signs that are looked for in one pass with other patterns (`everywhere.py`) say which disguises to try; an ordinary text
+pays for none. What is decoded is bounded in number and size.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from itertools import islice
 from string import ascii_lowercase as abc
 from urllib.parse import unquote
 
+from flakestorm.core.regex import later
 from flakestorm.patterns.engine import Document, Matcher
 
-__all__ = ["WHOLE", "disclosed"]
+__all__ = ["ENCODED", "WHOLE", "disclosed"]
 
 _BLOBS = 16  # encoded stretches that are looked at, per text and encoding
 _BLOB_CHARS = 16_384
@@ -37,23 +38,28 @@ _MORSE = dict(zip(_MORSE_CODES.split(), abc + "0123456789.,?", strict=True))
 _OF_BASE64 = bytes(97 if chr(c) in abc + abc.upper() + "0123456789+/_-" else 32 for c in range(256))
 _RUN = b"a" * 20
 _SAFE = str.maketrans("-_", "+/")
+_CODE = [*abc.upper(), *abc, *"0123456789", "+\\-", "/_"]  # what base64 writes for 0 to 63
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 # Letters of other alphabets that look like Latin ones and that NFKC leaves as they are.
 _ALIKE = str.maketrans("аеорсухіјѕԁһӏԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι", "aeopcyxijsdhlqwABEZHIKMNOPTYXoavi")
-_UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]")
+_BETWEEN_ANY = "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+_UNSEEN = re.compile(f"{_BETWEEN_ANY}|[\ufe00-\ufe0f]")  # the last say how an emoji looks: a sign only within words
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 
 
 def disclosed(
-    document: Document, signs: Mapping[int, list[tuple[int, int]]] | None = None
+    document: Document,
+    signs: Mapping[int, list[tuple[int, int]]] | None = None,
+    encoded: Iterable[int] | None = None,
 ) -> Iterator[tuple[int, int, str]]:
     """What stretches of a text say when they are decoded: start, end (in characters), plain text.
 
     Args:
         signs: which of the patterns in `WHOLE` may occur, each with where it may lie, in bytes; default: all.
+        encoded: which of the patterns in `ENCODED` occur; default: all.
     """
-    some, stretches, whole = _matchers()
-    for sign in some.occurring(document.data):
+    stretches, whole = _matchers()
+    for sign in range(len(ENCODED)) if encoded is None else encoded:
         runs = stretches.places(sign, document) if sign else document.characters(_runs(document.data))
         for start, end in islice(runs, _BLOBS):
             plain = _DECODERS[sign](document.text[start : min(end, start + _BLOB_CHARS)])
@@ -78,13 +84,14 @@ def _readable(data: bytes) -> str:
 
 
 def _runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the pattern of base64's stretches occurs: most texts have many, which are no base64."""
+    """Where the pattern of base64's stretches occurs and may have text in it: most texts have many that have none."""
     runs = data.translate(_OF_BASE64)
     at = runs.find(_RUN)
     while at >= 0:
         end = runs.find(b" ", at)
         end = len(runs) if end < 0 else end
-        yield at, end + len(data[end : end + 2]) - len(data[end : end + 2].lstrip(b"="))
+        if _BASE64.match(data, at):
+            yield at, end + len(data[end : end + 2]) - len(data[end : end + 2].lstrip(b"="))
         at = runs.find(_RUN, end)
 
 
@@ -147,6 +154,36 @@ def _spaced(text: str) -> Iterator[str]:
     yield " ".join(re.sub(r"\b(\w)[ ._*|-](?=\w\b)", r"\1", word) for word in words)
 
 
+def _utf8_in_base64() -> str:
+    """A pattern of base64 that has text in it: what the first fifteen bytes of UTF-8 may be.
+
+    Hardly any path, name or number is that. Four signs are three bytes, and the first, second and third sign show of
+    one byte each whether it is a character, goes on with one or begins a longer one.
+    """
+
+    def those(kinds: str, divisor: int) -> str:
+        """The signs of which two bits say what a byte is."""
+        of = ["character", "character", "inner", "first"]
+        return f"[{''.join(sign for value, sign in enumerate(_CODE) if of[value // divisor % 4] in kinds)}]"
+
+    character, inner, first = (
+        [those(kind, divisor) for divisor in (16, 4, 1)] for kind in ("character", "inner", "first")
+    )
+    any_sign = "[A-Za-z0-9+/_-]"
+    third = f"(?:{character[2]}|{first[2]})"
+    begun = f"{character[0]}(?:{character[1]}{third}|{first[1]}{inner[2]})|[w-z0-9]{inner[1]}{any_sign}"
+    group = f"{inner[0]}(?:{character[1]}{third}|{inner[1]}{any_sign}|{first[1]}{inner[2]})|{begun}"
+    return f"(?:{begun}){any_sign}(?:(?:{group}){any_sign}){{4}}"
+
+
+def _utf8_in_hex() -> str:
+    """A pattern of hexadecimal digits that begin with six characters; the hash of something seldom does."""
+    own, inner = "[0-7][0-9A-Fa-f]", "[89ABab][0-9A-Fa-f]"
+    two, three = f"[CDcd][0-9A-Fa-f]{inner}", f"[Ee][0-9A-Fa-f]{inner}{inner}"
+    four = f"[Ff][0-4]{inner}{inner}{inner}"
+    return f"(?:^|[^0-9A-Fa-f])(?:{own}|{two}|{three}|{four}){{6}}"
+
+
 def _any_word(words: Iterable[str]) -> str:
     return rf"(?i)\b(?:{'|'.join(sorted(words))})"
 
@@ -164,18 +201,26 @@ _SHIFTED = (_shift(word, by) for by in range(1, 26) for word in _WORDS)
 _BACKWARDS = (word[::-1] for word in (*_WORDS, "system"))
 _SPACED = (mark.join(part) for part in ("gnore", "nstruc", "rompt", "asswor", "ystem") for mark in " ._*|-")
 
-# Name -> a sign that makes a closer look worth while, where to look, how to read it.
+_UTF8_IN_BASE64 = _utf8_in_base64()
+_BASE64 = later(_UTF8_IN_BASE64.encode())
+
+# Name -> a sign that makes a closer look worth while, where to look, how to read it. A sign is asked of every text, and
+# where to look takes many times as long to find out: so signs ask for nearly all that there must be.
 _STRETCHES: dict[str, tuple[str, str, Callable[[str], str]]] = {
-    "base64": (r"[A-Za-z0-9]{16}", r"[A-Za-z0-9+/_-]{20,}={0,2}", _base64),
+    "base64": (rf"(?:^|[^A-Za-z0-9+/_-]){_UTF8_IN_BASE64}", r"[A-Za-z0-9+/_-]{20,}={0,2}", _base64),
     "hex": (
-        r"[0-9A-Fa-f]{24}|(?:(?:\\x|0x)[0-9A-Fa-f]{2}[\s:,]?){6}|\b(?:[2-7][0-9A-Fa-f][\s:,]){6}",
+        rf"{_utf8_in_hex()}|(?:(?:\\x|0x)[0-9A-Fa-f]{{2}}[\s:,]?){{6}}|\b(?:[2-7][0-9A-Fa-f][\s:,]){{6}}",
         r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,]?){12,}",
         _hex,
     ),
-    "binary": (r"[01]{8}\s*[01]{8}", r"(?:[01]{8}\s*){6,}", _binary),
-    "percent": (r"%[0-9A-Fa-f]{2}", r"(?:%[0-9A-Fa-f]{2}[\w.-]{0,40}){8,}", unquote),
-    "escapes": (r"\\u[0-9A-Fa-f]{4}|&#", r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}", _escapes),
-    "morse": (r"- \.|\. -", r"(?:[.-]{1,6}[\s/]+){12,}", _morse),
+    "binary": (r"(?:[01]{8}\s*){6}", r"(?:[01]{8}\s*){6,}", _binary),
+    "percent": (r"(?:%[0-9A-Fa-f]{2}[\w.-]*){8}", r"(?:%[0-9A-Fa-f]{2}[\w.-]*){8,}", unquote),
+    "escapes": (
+        r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6}",
+        r"(?:\\u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]{2,5};){6,}",
+        _escapes,
+    ),
+    "morse": (r"(?:[.-]{1,6}[\s/]+){12}", r"(?:[.-]{1,6}[\s/]+){12,}", _morse),
 }
 # The same for ways in which a whole text is written.
 _WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
@@ -184,7 +229,7 @@ _WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
     "leet": (_any_word(start for word in _WORDS for start in _leet_words(word)), _leet),
     "spaced": (f"(?i){'|'.join(map(re.escape, _SPACED))}", _spaced),
     "unseen": (
-        f"{_UNSEEN.pattern}|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f]"
+        f"{_BETWEEN_ANY}|[A-Za-z][\ufe00-\ufe0f]+[A-Za-z]|{_TAGS.pattern}|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2100-\u214f\u1d00-\u1d7f]"
         "|[\u24b6-\u24e9]|[A-Za-z][\u0300-\u052f][A-Za-z]|[A-Za-z][\u0300-\u036f]{2}",
         _unseen,
     ),
@@ -192,13 +237,15 @@ _WHOLE: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
 WHOLE = tuple(sign for sign, _ in _WHOLE.values())
 """Patterns that occur where a whole text may be written in some way."""
 
+ENCODED = tuple(sign for sign, _, _ in _STRETCHES.values())
+"""Patterns that occur where a stretch of a text may be encoded in some way."""
+
 _DECODERS = [decode for _, _, decode in _STRETCHES.values()]
 _READERS = [read for _, read in _WHOLE.values()]
 
 
 @cache
-def _matchers() -> tuple[Matcher, Matcher, Matcher]:
-    """The signs of encoded stretches, the stretches, and the signs of texts that are written in some way."""
-    signs = [sign for sign, _, _ in _STRETCHES.values()]
+def _matchers() -> tuple[Matcher, Matcher]:
+    """The stretches that may be encoded, and the signs of texts that are written in some way."""
     stretches = [stretch for _, stretch, _ in _STRETCHES.values()]
-    return Matcher(signs), Matcher(stretches, together=False), Matcher(WHOLE, together=False)
+    return Matcher(stretches, together=False), Matcher(WHOLE, together=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -17,7 +17,18 @@ import yaml
 
 from flakestorm.core.regex import later
 
-__all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of", "typed"]
+__all__ = [
+    "UNSPACED",
+    "Document",
+    "Matcher",
+    "encodable",
+    "file_of",
+    "loosened",
+    "near_words",
+    "rows_of",
+    "text_of",
+    "typed",
+]
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"
@@ -30,6 +41,9 @@ _EDGES = rf"(?:(?<!\w)|(?<=(?-i:[{UNSPACED}])))", rf"(?:(?!\w)|(?=(?-i:[{UNSPACE
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_MEMORY_BYTES = 64 << 20
+_ASCII = bytes(range(128))
+_COUNTER = re.compile(r"\{(\d+),(\d+)\}")
+_LARGE = 60
 
 
 class Document:
@@ -47,6 +61,11 @@ class Document:
             self.text = encodable(text)
             self.data = self.text.encode()
         self.plain = len(self.data) == len(self.text)
+
+    @cached_property
+    def foreign(self) -> bytes:
+        """All of it that is not ASCII."""
+        return self.data.translate(None, _ASCII)
 
     def characters(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The same places in characters.
@@ -79,18 +98,30 @@ class Matcher:
         patterns: in RE2 syntax.
         re2: the module `re2`, or None to use Python's `re`.
         together: whether `occurring` will be called; without, no common automaton is built.
+        loosely: whether `places` looks for patterns with large counters only where a looser form of them occurs.
     """
 
-    def __init__(self, patterns: Iterable[str], *, re2: Any = ..., together: bool = True) -> None:
+    def __init__(
+        self, patterns: Iterable[str], *, re2: Any = ..., together: bool = True, loosely: bool = False
+    ) -> None:
         module = _re2() if re2 is ... else re2
         sources = list(patterns)
         self._set: Any = None
+        self.loose: dict[int, Any] = {}
         self._bytes = module is not None
         if module is None:
             self.compiled: list[Any] = [re.compile(source, re.ASCII) for source in sources]
             return
         options = _options(module)
-        self.compiled = [module.compile(source, options) for source in sources]
+        self.loose = {
+            index: module.compile(loose, options)
+            for index, source in enumerate(sources)
+            if loosely and (loose := loosened(source))
+        }
+        self.compiled = [
+            _Later(module, source, options) if index in self.loose else module.compile(source, options)
+            for index, source in enumerate(sources)
+        ]
         if not together:
             return
         self._set = module.Set.SearchSet(options)
@@ -118,8 +149,11 @@ class Matcher:
             for match in self.compiled[index].finditer(document.text):
                 yield match.span()
             return
-        whole = ((0, len(document.data)),)
-        yield from document.characters(_spans(self.compiled[index], document.data, whole if within is None else within))
+        data = document.data
+        stretches = ((0, len(data)),) if within is None else within
+        loose = self.loose.get(index)
+        spans = _spans(self.compiled[index], data, _from_first(loose, data, stretches) if loose else stretches)
+        yield from document.characters(spans)
 
     def spans(self, index: int, document: Document) -> list[tuple[int, int]] | None:
         """Where one pattern occurs: start and end in bytes; None where these are not known."""
@@ -144,6 +178,18 @@ class Matcher:
         return end_of
 
 
+class _Later:
+    """A pattern that is compiled when it is first asked: with large counters it takes long, and few texts need it."""
+
+    def __init__(self, module: Any, source: str, options: Any) -> None:
+        self._compiled: Callable[[], Any] = lambda: module.compile(source, options)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._compiled(), name)
+        setattr(self, name, found)
+        return found
+
+
 def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """As `finditer`, of stretches in bytes.
 
@@ -162,6 +208,27 @@ def _spans(pattern: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> I
                 break
             yield start, end
             at = end if end > at else at + 1
+
+
+def _from_first(loose: Any, data: bytes, stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Of stretches what is left from the first place where a looser form of a pattern occurs."""
+    for first, last in stretches:
+        for start, _ in _spans(loose, data, ((first, last),)):
+            yield start, last
+            break
+
+
+def loosened(source: str) -> str | None:
+    """A pattern that occurs wherever another one does and has no large counters; None where that has none.
+
+    An automaton has a state for each count, and for each of the counts that are possible at once: on a text never read
+    before, most of the time goes into making them.
+
+    Args:
+        source: in the syntax that RE2 and Python's `re` share.
+    """
+    loose = _COUNTER.sub(lambda counts: counts[0] if int(counts[2]) < _LARGE else f"{{{counts[1]},}}", source)
+    return None if loose == source else loose
 
 
 @cache

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from flakestorm.patterns.disguise import WHOLE, disclosed
+from flakestorm.patterns.disguise import ENCODED, WHOLE, disclosed
 from flakestorm.patterns.engine import Document, Matcher, file_of
+from flakestorm.patterns.everywhere import Everywhere
 from flakestorm.patterns.finding import Finding
 from flakestorm.patterns.known import known
-from flakestorm.patterns.prefilter import Prefilter
+from flakestorm.patterns.prefilter import Anchor, Prefilter
 
 __all__ = ["THRESHOLD", "expand", "injection_rows", "injections"]
 
@@ -85,22 +86,28 @@ def injections(text: str) -> list[Finding]:
 
 def _in_piece(text: str) -> list[Finding]:
     document = Document(_straight(text))
-    candidates, signs = _candidates(document)
+    candidates, signs, encoded = _candidates(document)
     found = _plainly(document, candidates)
     taken = [(f.start, f.end) for f in found]
-    for start, end, plain in disclosed(document, signs):
+    for start, end, plain in disclosed(document, signs, encoded):
         inner = _strongest(plain)
         if inner is not None and not any(start < stop and first < end for first, stop in taken):
             found.append(Finding("injection", inner.id, inner.entity, start, end, inner.confidence))
     return found
 
 
-def _candidates(document: Document) -> tuple[dict[int, list[Stretch]], dict[int, list[Stretch]]]:
-    """The patterns that a text may hold, and the signs of disguise (`disguise.WHOLE`), each with where it may lie."""
+def _candidates(document: Document) -> tuple[dict[int, list[Stretch]], dict[int, list[Stretch]], list[int]]:
+    """The patterns that a text may hold, and the signs of disguise (`disguise.WHOLE`), each with where it may lie.
+
+    Also which of `disguise.ENCODED` it holds.
+    """
     _, prefilter, rows = _patterns()
     candidates = prefilter.candidates(document.data)
+    encoded, absent = _everywhere().asked(document)
+    for index in absent & candidates.keys():
+        del candidates[index]
     signs = {index - len(rows): candidates.pop(index) for index in sorted(candidates) if index >= len(rows)}
-    return candidates, signs
+    return candidates, signs, encoded
 
 
 def _plainly(document: Document, candidates: dict[int, list[Stretch]]) -> list[Finding]:
@@ -266,7 +273,7 @@ def _widened(text: str, gap: str) -> str:
 
 @cache
 def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
-    rows = injection_rows()
+    rows = _rows()
     signs = [
         _Sign(
             row["id"],
@@ -279,4 +286,24 @@ def _patterns() -> tuple[Matcher, Prefilter, list[_Sign]]:
     ]
     patterns = [row["pattern"] for row in rows]
     reaches = [*(sign.reach for sign in signs), *(_REACH for _ in WHOLE)]
-    return Matcher(patterns, together=False), Prefilter(known([*patterns, *WHOLE]), reaches), signs
+    return Matcher(patterns, together=False, loosely=True), Prefilter(_needed(), reaches), signs
+
+
+@cache
+def _everywhere() -> Everywhere:
+    """What is asked of whole texts; not what only supports other signs, which is asked for where there are others."""
+    rows = _rows()
+    patterns = [*(row["pattern"] for row in rows), *WHOLE]
+    kinds: dict[str, dict[int, str]] = {"always": {}, "strange": {}}
+    for index, kind, *_ in _needed():
+        if kind in kinds and (index >= len(rows) or rows[index]["confidence"] > SUPPORT):
+            kinds[kind][index] = patterns[index]
+    return Everywhere(ENCODED, kinds["always"], kinds["strange"])
+
+
+@cache
+def _needed() -> list[Anchor]:
+    return known([*(row["pattern"] for row in _rows()), *WHOLE])
+
+
+_rows = cache(injection_rows)

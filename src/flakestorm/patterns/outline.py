@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["FLAGS", "Branch", "Token", "branches", "read", "strange"]
+__all__ = ["FLAGS", "Branch", "Token", "branches", "read", "strange", "telling"]
 
 FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|\\.|[^(]", re.DOTALL)
@@ -46,6 +46,11 @@ def strange(run: Branch) -> bool:
         token.least and (all(map(strange, token.branches)) if token.branches else _STRANGE.fullmatch(token.atom))
         for token in run
     )
+
+
+def telling(run: Branch) -> str | None:
+    """A character or class that is not ASCII and that every match of an alternative has; None where none is seen."""
+    return next((token.atom for token in run if token.least and _STRANGE.fullmatch(token.atom)), None)
 
 
 def read(pattern: str, at: int) -> tuple[tuple[Branch, ...], int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.patterns.disguise import _STRETCHES, _runs, disclosed
+from flakestorm.patterns.disguise import _BASE64, _STRETCHES, ENCODED, _runs, disclosed
 from flakestorm.patterns.engine import Document
 from flakestorm.patterns.injection import injections
 
@@ -79,4 +79,41 @@ def test_any_text_can_be_uncovered(text: str) -> None:
 def test_runs_are_where_the_pattern_of_base64_occurs(text: str) -> None:
     data = f"{'x' * 19}{text}{'y' * 20}{text}".encode()
     pattern = re.compile(_STRETCHES["base64"][1].encode())
-    assert list(_runs(data)) == [found.span() for found in pattern.finditer(data)]
+    assert list(_runs(data)) == [found.span() for found in pattern.finditer(data) if _BASE64.match(found[0])]
+
+
+_TEXTS = st.text(min_size=15, max_size=40) | st.text("ignoré Забудь 忽略所有🙂", min_size=15, max_size=40)
+
+
+@given(_TEXTS, st.sampled_from(["", "see ", "path/to/x: ", "=", "0x"]))
+def test_whatever_is_written_in_base64_or_hexadecimal_shows_its_sign(text: str, before: str) -> None:
+    base64_sign, hex_sign, *_ = (re.compile(sign) for sign in ENCODED)
+    data = text.encode()
+    assert base64_sign.search(before.rstrip("x0") + base64.b64encode(data).decode())
+    assert base64_sign.search(before.rstrip("x0") + base64.urlsafe_b64encode(data).decode().rstrip("="))
+    assert hex_sign.search(before + data.hex())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://docs.example.com/en/latest/getting_started/installation.html#from-source",
+        "some_function_with_a_very_long_name(another_very_long_argument_name)",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 and 550e8400e29b41d4a716446655440000",
+        "![badge](https://img.example.com/badge/build%20status-passing-green)",
+        "| --- | --- | --- |",
+    ],
+)
+def test_paths_names_and_hashes_show_no_sign(text: str) -> None:
+    assert not [sign for sign in ENCODED if re.search(sign, text)]
+
+
+def test_any_number_of_paths_in_front_hides_nothing() -> None:
+    paths = " ".join(f"https://example.com/some/long/path/to/page_{number}" for number in range(40))
+    assert injections(f"{paths} {base64.b64encode(ATTACK.encode()).decode()}")
+
+
+def test_what_an_emoji_looks_like_is_no_disguise_and_the_same_within_words_is() -> None:
+    assert injections("Ready \u2714\ufe0f and warm \u2764\ufe0f") == []
+    assert list(disclosed(Document("Ready \u2714\ufe0f and warm \u2764\ufe0f"))) == []
+    assert injections("\ufe0f".join(ATTACK))

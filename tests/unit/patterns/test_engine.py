@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flakestorm.patterns import engine
-from flakestorm.patterns.engine import Document, Matcher, encodable, near_words, rows_of, typed
+from flakestorm.patterns.engine import Document, Matcher, encodable, loosened, near_words, rows_of, typed
 from flakestorm.patterns.injection import injection_rows
 
 re2 = pytest.importorskip("re2")
@@ -59,6 +59,27 @@ def test_only_the_stretches_asked_for_are_read() -> None:
     assert list(Matcher(["cat"]).places(0, Document("ü cat cat"), [(6, 12)])) == [(6, 9)]
 
 
+@pytest.mark.parametrize(
+    ("source", "loose"),
+    [(r"a[^\n]{0,80}?b{2,300}", r"a[^\n]{0,}?b{2,}"), (r"a{3,5}[{}]{2,}", None), (r"a\d{60}", None)],
+)
+def test_a_looser_form_has_no_large_counters(source: str, loose: str | None) -> None:
+    assert loosened(source) == loose
+
+
+def test_looked_for_loosely_first_the_same_is_found() -> None:
+    sources = [row["pattern"] for row in injection_rows()]
+    straight, loosely = Matcher(sources, together=False), Matcher(sources, together=False, loosely=True)
+    assert len(loosely.loose) > 10
+    texts = [text for row in injection_rows() for text in (*row["examples"], *row["counter_examples"])]
+    far = "<!-- " + "far " * 60 + "system prompt -->"  # only the looser form reaches so far
+    document = Document("\n".join([far, *texts, far]))
+    middle = len(document.data) // 2
+    for index in range(len(sources)):
+        for within in (None, [(0, middle), (middle, len(document.data))]):
+            assert [*loosely.places(index, document, within)] == [*straight.places(index, document, within)]
+
+
 @pytest.mark.parametrize("file", ["pii.yaml", "refusals.yaml", "injection.yaml"])
 def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> None:
     rows = injection_rows() if file == "injection.yaml" else rows_of(file)
@@ -70,6 +91,10 @@ def test_every_pattern_finds_the_same_places_with_and_without_re2(file: str) -> 
         for index in plain.occurring(text):
             mine, theirs = ([m.span() for m in side.compiled[index].finditer(text)] for side in (fast, plain))
             assert mine == theirs, (rows[index]["id"], text)
+
+
+def test_what_is_not_ascii_is_told_apart() -> None:
+    assert Document("aéb\u200bc").foreign.decode() == "é\u200b"
 
 
 def test_a_text_is_as_typed_one_for_one() -> None:

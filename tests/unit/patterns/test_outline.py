@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flakestorm.patterns.outline import branches, read, strange
+from flakestorm.patterns.outline import branches, read, strange, telling
 
 
 def test_tokens_with_how_often_they_stand_there() -> None:
@@ -26,3 +26,8 @@ def test_a_pattern_that_is_one_group_is_its_alternatives() -> None:
 )
 def test_what_is_not_ascii_is_strange(pattern: str, wanted: bool) -> None:
     assert all(map(strange, branches(pattern))) is wanted
+
+
+@pytest.mark.parametrize(("pattern", "atom"), [("[ä-ü]+x", "[ä-ü]"), ("x+ä?", None), ("(?:ä|ö)x", None), ("xö", "ö")])
+def test_a_character_that_is_not_ascii_and_always_there(pattern: str, atom: str | None) -> None:
+    assert telling(branches(pattern)[0]) == atom
