@@ -20,7 +20,7 @@ from flakestorm.patterns.engine import Document, Matcher
 
 __all__ = ["ENCODED", "WHOLE", "disclosed"]
 
-_BLOBS = 16  # encoded stretches that are looked at, per text and encoding
+_BLOBS = 16  # encoded stretches with text in them that are looked at, per text and encoding
 _BLOB_CHARS = 16_384
 _WORDS = ("ignore", "disregard", "instructions", "previous", "password", "prompt")
 
@@ -61,10 +61,9 @@ def disclosed(
     stretches, whole = _matchers()
     for sign in range(len(ENCODED)) if encoded is None else encoded:
         runs = stretches.places(sign, document) if sign else document.characters(_runs(document.data))
-        for start, end in islice(runs, _BLOBS):
-            plain = _DECODERS[sign](document.text[start : min(end, start + _BLOB_CHARS)])
-            if plain:
-                yield start, end, plain
+        decode = _DECODERS[sign]
+        found = ((start, end, decode(document.text[start : min(end, start + _BLOB_CHARS)])) for start, end in runs)
+        yield from islice((stretch for stretch in found if stretch[2]), _BLOBS)
     everywhere = [(0, len(document.data))]
     for sign in range(len(WHOLE)) if signs is None else sorted(signs):
         if any(True for _ in whole.places(sign, document, signs[sign] if signs else everywhere)):
@@ -155,21 +154,19 @@ def _spaced(text: str) -> Iterator[str]:
 
 
 def _utf8_in_base64() -> str:
-    """A pattern of base64 that has text in it: what the first fifteen bytes of UTF-8 may be.
+    """A pattern of base64 that has a text in it: what the first fifteen bytes of UTF-8 may be (RFC 4648, RFC 3629).
 
     Hardly any path, name or number is that. Four signs are three bytes, and the first, second and third sign show of
     one byte each whether it is a character, goes on with one or begins a longer one.
     """
 
-    def those(kinds: str, divisor: int) -> str:
-        """The signs of which two bits say what a byte is."""
-        of = ["character", "character", "inner", "first"]
-        return f"[{''.join(sign for value, sign in enumerate(_CODE) if of[value // divisor % 4] in kinds)}]"
+    def those(of: tuple[int, ...], divisor: int) -> str:
+        """The signs in which the two highest bits of a byte, at this place, are some of these."""
+        return f"[{''.join(sign for value, sign in enumerate(_CODE) if value // divisor % 4 in of)}]"
 
-    character, inner, first = (
-        [those(kind, divisor) for divisor in (16, 4, 1)] for kind in ("character", "inner", "first")
-    )
-    any_sign = "[A-Za-z0-9+/_-]"
+    kinds = (0b00, 0b01), (0b10,), (0b11,)
+    character, inner, first = ([those(kind, divisor) for divisor in (16, 4, 1)] for kind in kinds)
+    any_sign = "[A-Za-z0-9+/_-]"  # the fourth, or what need not be looked at: behind an inner byte may be any
     third = f"(?:{character[2]}|{first[2]})"
     begun = f"{character[0]}(?:{character[1]}{third}|{first[1]}{inner[2]})|[w-z0-9]{inner[1]}{any_sign}"
     group = f"{inner[0]}(?:{character[1]}{third}|{inner[1]}{any_sign}|{first[1]}{inner[2]})|{begun}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import hashlib
 import re
 
 import pytest
@@ -108,9 +109,11 @@ def test_paths_names_and_hashes_show_no_sign(text: str) -> None:
     assert not [sign for sign in ENCODED if re.search(sign, text)]
 
 
-def test_any_number_of_paths_in_front_hides_nothing() -> None:
+def test_any_number_of_paths_and_hashes_in_front_hides_nothing() -> None:
     paths = " ".join(f"https://example.com/some/long/path/to/page_{number}" for number in range(40))
     assert injections(f"{paths} {base64.b64encode(ATTACK.encode()).decode()}")
+    hashes = ", ".join(hashlib.sha256(bytes([number])).hexdigest() for number in range(40))
+    assert injections(f"{hashes}, {ATTACK.encode().hex()}")
 
 
 def test_what_an_emoji_looks_like_is_no_disguise_and_the_same_within_words_is() -> None:
