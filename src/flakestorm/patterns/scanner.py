@@ -24,7 +24,7 @@ from flakestorm.patterns.marks import Hosts, Marked, from_hosts, from_mark
 from flakestorm.patterns.needs import folded, share
 from flakestorm.patterns.prefilter import merged
 from flakestorm.patterns.rules import Rule, matches, rule_of
-from flakestorm.patterns.shape import bounded, shape_of, shaped
+from flakestorm.patterns.shape import behind, bounded, shape_of, shaped
 
 __all__ = ["Finding", "entities", "readings", "scan"]
 
@@ -126,7 +126,8 @@ def _by_shape(document: Document, wanted: list[bool]) -> dict[int, list[tuple[in
     found: dict[int, list[tuple[int, int]]] = {}
     near = set()
     roughly = False
-    digits = math.inf if len(document.text) <= _SHORT else 2 * shape.count(b"0") / len(document.text)
+    length = len(document.text.strip())
+    digits = math.inf if length <= _SHORT else 2 * shape.count(b"0") / length
     for number in finders.shapes.occurring(shape):
         for index, least in finders.rules[number]:
             if not wanted[index]:
@@ -145,7 +146,7 @@ def _by_shape(document: Document, wanted: list[bool]) -> dict[int, list[tuple[in
             index, least = parted[number]
             if wanted[index] and least <= digits:
                 found[index] = whole
-    if near:
+    if near - finders.alone:
         wide = 1 if document.plain else 4  # bytes of a character, at most
         rules = _pii()[1]
         stretches: dict[int, list[tuple[int, int]]] = {}
@@ -200,6 +201,7 @@ class _Finders:
         rules: of each its rules, and how much of digits a text must have to be asked as a whole; None for any text.
         exact, parted: the shapes of rules with a part that are asked only near a word or in texts of digits, to be
             asked of the latter; and those rules, with how much of digits such a text must have.
+        alone: the rules whose words belong to a shape, and that without them are asked in texts of digits only.
         words, foreign: the words that name what rules find, folded and with a space behind them (one in front as well
             would make the automaton stop at every word), or as they are; with the rules of each.
         scripts: bytes, of which each foreign word has one; texts in English have none, whatever their dashes are.
@@ -211,6 +213,7 @@ class _Finders:
     rules: list[list[tuple[int, float | None]]]
     exact: Matcher
     parted: dict[int, float]
+    alone: set[int]
     words: tuple[Places | None, list[list[int]]]
     foreign: tuple[Places | None, list[list[int]]]
     scripts: frozenset[int]
@@ -240,6 +243,7 @@ def _finders() -> _Finders:
     shapes: dict[str, list[tuple[int, float | None]]] = {}
     exact: list[str] = []
     parted: dict[int, float] = {}
+    alone: set[int] = set()
     words: dict[bytes, list[int]] = {}
     foreign: dict[bytes, list[int]] = {}
     marked: dict[int, Marked] = {}
@@ -252,6 +256,13 @@ def _finders() -> _Finders:
         if "outside" in row:
             hosts[index] = ids.index(row["outside"]), from_hosts(matcher, index)
             continue
+        not_after = None if "looks" in row else rule.not_after.forbidden
+        whole = bounded(row.get("looks", row["pattern"]), rule.not_before.forbidden, not_after)
+        if "near" in row:
+            shapes.setdefault(behind(row["context"], row["near"], whole), []).append((index, None))
+            shapes.setdefault(whole, []).append((index, rule.share))
+            alone.add(index)
+            continue
         named = row["context"] if rule.weak or rule.needs_context else []
         if share(frozenset(f" {word} " for word in named if word.isascii())) > _COMMON:
             named = []
@@ -260,8 +271,6 @@ def _finders() -> _Finders:
                 words.setdefault(b"%b " % plain, []).append(index)
             else:
                 foreign.setdefault(word.encode(), []).append(index)
-        not_after = None if "looks" in row else rule.not_after.forbidden
-        whole = bounded(row.get("looks", row["pattern"]), rule.not_before.forbidden, not_after)
         least = (rule.share if rule.weak else math.inf) if named else None
         part = row.get("part")
         shapes.setdefault(shaped(part) if part else whole, []).append((index, least))
@@ -273,6 +282,7 @@ def _finders() -> _Finders:
         list(shapes.values()),
         Matcher(exact),
         parted,
+        alone,
         (places(list(words)), list(words.values())),
         (places(list(foreign)), list(foreign.values())),
         frozenset(next(byte for byte in word if byte >= _FOREIGN) for word in foreign),

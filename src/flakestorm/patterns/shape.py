@@ -14,7 +14,7 @@ from functools import cache
 
 from flakestorm.patterns.outline import FLAGS, Token, read
 
-__all__ = ["bounded", "shape_of", "shaped"]
+__all__ = ["behind", "bounded", "shape_of", "shaped"]
 
 _SHAPE = bytes.maketrans((string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 52)
 _CHARACTERS = [chr(code) for code in range(128)]
@@ -51,6 +51,21 @@ def bounded(pattern: str, not_before: re.Pattern[str], not_after: re.Pattern[str
         for no in (not_before, not_after)
     )
     return f"(?:^|{before}){shaped(pattern)}(?:$|{after})"
+
+
+def behind(words: Iterable[str], reach: int, shape: str) -> str:
+    """A shape that `bounded` made, right behind one of some words.
+
+    Args:
+        words: as `near_words` finds them in front of a match.
+        reach: how much of the text in front of a match is looked at, in characters. A word may be cut off by that.
+    """
+    fronts = [
+        f"{'' if gap == reach - len(word) else '(?:^|[^0a_])'}{shaped(re.escape(word))}[^0a_]{{{gap - 1}}}"
+        for word in words
+        for gap in range(1, reach - len(word) + 1)
+    ]
+    return f"(?:{'|'.join(fronts)}){shape}"
 
 
 def _either(branches: tuple[tuple[Token, ...], ...], flags: str) -> str:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flakestorm.errors import Misuse
-from flakestorm.patterns.engine import rows_of
+from flakestorm.patterns.engine import Document, Matcher, rows_of
+from flakestorm.patterns.rules import matches, rule_of
 from flakestorm.patterns.scanner import entities, readings, scan
 
 ROWS = rows_of("pii.yaml")
@@ -210,3 +211,24 @@ def test_typographic_dashes_spaces_and_digits_hide_nothing(text: str, entity: st
     (found,) = scan(text)
     assert found.entity == entity
     assert found.end == len(text.rstrip("."))
+
+
+YEAR = next(row for row in ROWS if row["id"] == "date-year")
+YEARS, YEAR_RULE = Matcher([YEAR["pattern"]], together=False), rule_of(YEAR)
+
+
+@given(st.text(alphabet="inIN xé中.,\n_1", max_size=8))
+def test_a_year_is_found_right_behind_its_word_and_nowhere_else(front: str) -> None:
+    text = f"{'words ' * 30}{front}1972 {'words ' * 30}"
+    asked_everywhere = list(matches(YEAR_RULE, text, YEARS.places(0, Document(text))))
+    assert [each for each in readings(text) if each.id == "date-year"] == asked_everywhere
+
+
+@pytest.mark.parametrize("front", ["in ", "in  ", "IN\n", "begin  ", "in中"])
+def test_words_right_in_front_of_a_year(front: str) -> None:
+    assert [each.id for each in readings(f"{'words ' * 30}{front}1972 {'words ' * 30}")] == ["date-year"]
+
+
+@pytest.mark.parametrize("text", ["1972", " " * 500 + "1972", "1972 1984\n" * 40, "536228726" + "\n" * 300])
+def test_numbers_that_are_all_of_a_text_are_found_however_much_space_is_around_them(text: str) -> None:
+    assert {each.id for each in readings(text)} & {"date-year", "us-ssn-bare"}

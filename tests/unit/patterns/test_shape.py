@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flakestorm.patterns.engine import rows_of
 from flakestorm.patterns.scanner import readings
-from flakestorm.patterns.shape import bounded, shape_of, shaped
+from flakestorm.patterns.shape import behind, bounded, shape_of, shaped
 from flakestorm.patterns.validators import VALIDATORS
 
 ROWS = rows_of("pii.yaml")
@@ -47,6 +47,12 @@ def test_what_may_not_stand_around_a_pattern_is_in_its_shape() -> None:
     assert not any(pattern.search(text) for text in ("00000", ".0000", "/0000", "0000a", "_0000"))
     open_end = re.compile(bounded(r"\d{4}", re.compile(r"\w"), None))
     assert open_end.search("00000a")
+
+
+def test_a_shape_behind_a_word() -> None:
+    pattern = re.compile(behind(["in", "since"], 4, bounded(r"\d{4}", re.compile(r"\w"), re.compile(r"\w"))))
+    assert [bool(pattern.search(text)) for text in ("aa 0000", "a aa\n0000", "aaaaa, 0000", "éaa,é0000")] == [True] * 4
+    assert not any(pattern.search(text) for text in ("aaaaa 0000", "a 0000", "aa0000", "aa - 0000", "0000", "aa 00000"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["id"]))
