@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import yaml
 
+from flakestorm.core.beside import beside
 from flakestorm.core.regex import later
 
 __all__ = ["UNSPACED", "Document", "Matcher", "encodable", "file_of", "near_words", "rows_of", "text_of", "typed"]
@@ -140,7 +140,7 @@ def _anywhere() -> Any:
 
 def text_of(file: str) -> str:
     """A file of this package as it is."""
-    return resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
+    return beside("patterns", file).read_text(encoding="utf-8")
 
 
 def file_of(file: str) -> Any:
