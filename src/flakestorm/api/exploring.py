@@ -36,7 +36,8 @@ from flakestorm.engine.events import (
     Report,
     ScenarioInfo,
 )
-from flakestorm.engine.explore import Found, Search
+from flakestorm.engine.explore import Search
+from flakestorm.engine.found import Found
 from flakestorm.engine.ground import Coverage
 from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.judged import Judged
