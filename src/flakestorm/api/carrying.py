@@ -118,16 +118,17 @@ def carry_out(
     if options.dry_run:
         return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
-    earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
-    if options.ray is not None:
-        from flakestorm.executors.distributed import load_ray
+    with world.reserved():
+        earlier = () if resumed is None else _earlier(config, plan, resumed, world)
+        if options.ray is not None:
+            from flakestorm.executors.distributed import load_ray
 
-        load_ray(options.ray.address)  # that it is missing is said before anything is begun
+            load_ray(options.ray.address)  # that it is missing is said before anything is begun
 
     async def judge() -> Report:
         interrupted = False
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             async with _runner(work, plan, options, seed, world, boundary, hooks) as runner:
                 tailor(runner)
                 campaign = Campaign(

@@ -337,7 +337,7 @@ def explore(
 
     async def search() -> Report:
         interrupted = False
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
                 prober = Prober(
                     work, runner, options.listener, world, earlier=runs_of(earlier, judges), reusing=reusing
