@@ -49,6 +49,9 @@ class FlakestormError(Exception):
 class Misuse(FlakestormError):
     """The caller asked for something that cannot be done as asked."""
 
+    about: object = None
+    """The very fault that cannot be played, where it is that; by it, its place in a config is found."""
+
 
 class ConfigError(Misuse):
     """A configuration file is wrong.

@@ -53,6 +53,7 @@ def test_what_is_named_and_not_there(tmp_path, agent: dict[str, Any], key: str, 
     assert done.code == 2, done.out + done.err
     assert re.search(where, done.err), done.err
     assert "contract run" not in flakestorm(tmp_path, "report").out  # no report that was never finished
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} <= {"agents", ".flakestorm", "__pycache__"}
     checked = flakestorm(tmp_path, "contract", "validate")  # which runs no code of the agent's
     assert checked.code == (2 if known else 0), checked.err
     assert not known or re.search(where, checked.err), checked.err

@@ -46,6 +46,42 @@ def test_so_it_is_with_the_default_faults(tmp_path: Path, world, name: str) -> N
     is_clean(explored(tmp_path, entry, world, "twin", modes=()))
 
 
+PATIENT = """
+from corpus_kit import MODEL, UNAVAILABLE, model
+from openai import RateLimitError
+
+def _asked(prompt):
+    with model() as client:
+        for _ in range(3):
+            try:
+                reply = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": prompt}])
+                return reply.choices[0].message.content or ""
+            except RateLimitError:
+                continue
+    return UNAVAILABLE
+
+def bug(prompt):
+    return _asked("SUMMARY of " + (_asked(prompt) or UNAVAILABLE))
+
+def twin(prompt):
+    return bug(prompt) or UNAVAILABLE
+"""
+
+
+def test_a_bug_that_shows_one_retry_later_too_is_told_once(tmp_path: Path, world) -> None:
+    """Each call is made again when it is refused, and of the second answer an empty one is passed on."""
+    (tmp_path / "patient.py").write_text(PATIENT)
+    second = frozenset({"llm/gpt-4o#2=empty"})
+    rules = [{"id": "answers", "type": "output_not_empty", "severity": "critical"}]
+    entry = Planted("patient", (second,), "answers", rules, ("a flight",), 0, ("rate_limit", "empty"), home=tmp_path)
+    report = explored(tmp_path, entry, world, "bug")
+    assert found(report) == [second], shown(report)
+    assert report["coverage"]["complete"]
+    also = {frozenset(one) for one in report["findings"][0]["also"]}
+    assert {frozenset({f"llm/gpt-4o#{n}=rate_limit", "llm/gpt-4o#3=empty"}) for n in (1, 2)} <= also, shown(report)
+    is_clean(explored(tmp_path, entry, world, "twin"))
+
+
 @pytest.mark.parametrize("name", ["both_down", "gives_up_thrice", "pays_twice"])
 def test_a_case_with_more_faults_shrinks_to_exactly_what_is_planted(tmp_path: Path, world, name: str) -> None:
     entry = next(each for each in manifest() if each.name == name)

@@ -1,5 +1,6 @@
 """A synthetic agent for the search's own tests, driven without an event loop."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -41,6 +42,33 @@ def agent(calls: Sequence[str], *bugs: Iterable[str], after: dict[str, str] | No
                     waiting.insert(0, Site.parse(f"tool/{further}"))
         real = {Atom(site, hit.fault) for hit, site in fired}
         failures = (BROKEN,) if any(bug <= real for bug in planted) else ()
+        return Outcome(ask.atoms, tuple(fired), tuple(met), failures, run="r-0001", text=ask.text)
+
+    return run
+
+
+def retrying(calls: Sequence[str], breaks: str) -> Callable[[Ask], Outcome]:
+    """An agent that makes these calls, by name, and makes one again that was refused (`timeout`). With `llm#2=empty` it
+    breaks its promise where that is done to the call that is its second one, however often others were refused."""
+
+    def run(ask: Ask) -> Outcome:
+        chosen = {each.site: each for each in ask.atoms}
+        steps, made = Counter[str](), Counter[str]()
+        met: list[Site] = []
+        fired: list[tuple[Atom, Site]] = []
+        shown: set[str] = set()
+        for name in calls:
+            steps[name] += 1
+            refused = True
+            while refused:
+                made[name] += 1
+                met.append(Site("tool", name, made[name]))
+                hit = chosen.get(met[-1])
+                refused = hit is not None and hit.fault == "timeout"
+                if hit is not None:
+                    fired.append((hit, met[-1]))
+                    shown.add(f"{name}#{steps[name]}={hit.fault}")
+        failures = (BROKEN,) if breaks in shown or not breaks else ()
         return Outcome(ask.atoms, tuple(fired), tuple(met), failures, run="r-0001", text=ask.text)
 
     return run

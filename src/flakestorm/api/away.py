@@ -13,13 +13,10 @@ from tempfile import TemporaryDirectory
 from flakestorm.agents.instances import uses_port
 from flakestorm.api.carrying import Work, hub_of, runner_of
 from flakestorm.api.options import OnRay, Options
-from flakestorm.api.redaction import redaction_of
-from flakestorm.api.reproducing import reproduce_by
+from flakestorm.api.outfit import outfit_of
 from flakestorm.boundary.hub import Hub
-from flakestorm.config import tools_of
 from flakestorm.config.model import Config, Invariant, Scenario
 from flakestorm.contracts.matrix import prepare
-from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.runner import Runner
 from flakestorm.errors import ConfigError
 from flakestorm.executors.away import AwayRunner
@@ -92,18 +89,10 @@ async def away_runner_of(
     try:
         yield AwayRunner(
             agent=cluster,
-            boundary=hub,
             executor=cluster,
-            world=world,
-            seed=seed,
-            tools=tools_of(config, *scenarios),
-            listener=options.listener,
             concurrency=concurrency,
-            reproduce=reproduce_by(work, seed),
-            redaction=redaction_of(config, seed),
-            budget=options.budget,
-            pacing=options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
             carrier=cluster,
+            **outfit_of(work, scenarios, options, seed, world, hub),
         )
     finally:
         await cluster.close()

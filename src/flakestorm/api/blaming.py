@@ -121,7 +121,7 @@ class _Blaming:
         self.options.listener(Planned("blame", self.terms.budget, self._report(None, seed, started_at, 0.0, False)))
         finding: Finding | None = None
         seeking = search(len(self.case.events), self.terms)
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             try:
                 async with runner_of(
                     self.work, (), [self.case.invariant], self.options, seed, world, hub,

@@ -18,11 +18,11 @@ from flakestorm.agents.registry import make as make_agent
 from flakestorm.api.inputs import demand_keys
 from flakestorm.api.loops import in_a_loop
 from flakestorm.api.options import Options
+from flakestorm.api.outfit import outfit_of
 from flakestorm.api.placed import telling
 from flakestorm.api.redaction import redaction_of
-from flakestorm.api.reproducing import reproduce_by
 from flakestorm.boundary.hub import Hub
-from flakestorm.config import model_of, tools_of
+from flakestorm.config import model_of
 from flakestorm.config.model import Config, Invariant, Model, Scenario
 from flakestorm.contracts.matrix import measured_by, wants_model
 from flakestorm.core.choices import entropy_seed
@@ -32,7 +32,6 @@ from flakestorm.engine.campaign import Campaign
 from flakestorm.engine.events import Finished, Report
 from flakestorm.engine.hooks import Hooks
 from flakestorm.engine.judged import Judged
-from flakestorm.engine.pacing import Pacing
 from flakestorm.engine.plan import Plan
 from flakestorm.engine.ports import Adviser, Embedder
 from flakestorm.engine.rounds import FROM_TRIALS
@@ -119,16 +118,17 @@ def carry_out(
     if options.dry_run:
         return _would_run(work, plan, seed)
     world = LocalWorld(options.tapes)
-    earlier = () if resumed is None else _earlier(config, plan, resumed, world)
     boundary = hub or hub_of(config)
-    if options.ray is not None:
-        from flakestorm.executors.distributed import load_ray
+    with world.reserved():
+        earlier = () if resumed is None else _earlier(config, plan, resumed, world)
+        if options.ray is not None:
+            from flakestorm.executors.distributed import load_ray
 
-        load_ray(options.ray.address)  # that it is missing is said before anything is begun
+            load_ray(options.ray.address)  # that it is missing is said before anything is begun
 
     async def judge() -> Report:
         interrupted = False
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             async with _runner(work, plan, options, seed, world, boundary, hooks) as runner:
                 tailor(runner)
                 campaign = Campaign(
@@ -190,7 +190,9 @@ async def runner_of(
         raise Misuse(STAYS_HERE)
     with telling(work):
         config = work.config
-        redaction = redaction_of(config, seed)
+        outfit = outfit_of(work, scenarios, options, seed, world, hub)
+        if shared:
+            outfit["pacing"] = None
         concurrency = options.concurrency or config.advanced.concurrency
         agent = make_agent(config, hub, concurrency=concurrency, shared=shared)
         model = judges_by(config, invariants)
@@ -201,22 +203,14 @@ async def runner_of(
         try:
             yield Runner(
                 agent=agent,
-                boundary=hub,
                 executor=LocalExecutor(),
-                world=world,
-                seed=seed,
-                tools=tools_of(config, *scenarios),
-                listener=options.listener,
                 concurrency=concurrency,
-                reproduce=reproduce_by(work, seed),
                 visible=tuple(config.boundary.tools),
                 advice=Advice(adviser, embedders),
                 limit_ms=config.agent.timeout,
                 elsewhere=_elsewhere(config) or (shared and config.agent.type == "http"),
                 hooks=hooks or Hooks(),
-                budget=options.budget,
-                pacing=None if shared else options.pacing or Pacing(world.monotonic, config.advanced.rate_limit),
-                redaction=redaction,
+                **outfit,
             )
         finally:
             # A signal may come while agents are given time to end. They are then killed at once, and that is all it

@@ -112,10 +112,11 @@ class _Comparing:
         world = LocalWorld(self.options.tapes)
         began_s, started_at, interrupted = world.monotonic(), world.now(), False
         live = [found.config for found in (self.head, self.base) if found.config is not None]
-        if live:
-            interrupted = await self._live(live[0], seed)
-        else:
-            self._recorded()
+        with world.reserved():
+            if live:
+                interrupted = await self._live(live[0], seed)
+            else:
+                self._recorded()
         doubt = "" if self.options.budget is None else self.options.budget.doubt
         return Comparison(
             _told(self.base), _told(self.head), self._rule(), tuple(self.pairs), self.terms.alpha, self.terms.delta,

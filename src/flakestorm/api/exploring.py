@@ -36,7 +36,8 @@ from flakestorm.engine.events import (
     Report,
     ScenarioInfo,
 )
-from flakestorm.engine.explore import Found, Search
+from flakestorm.engine.explore import Search
+from flakestorm.engine.found import Found
 from flakestorm.engine.ground import Coverage
 from flakestorm.engine.inputs import Inputs
 from flakestorm.engine.judged import Judged
@@ -336,7 +337,7 @@ def explore(
 
     async def search() -> Report:
         interrupted = False
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
                 prober = Prober(
                     work, runner, options.listener, world, earlier=runs_of(earlier, judges), reusing=reusing

@@ -13,7 +13,6 @@ from flakestorm.config.load import placing
 from flakestorm.config.model import Config
 from flakestorm.config.problems import Problem
 from flakestorm.errors import ConfigError, Misuse
-from flakestorm.faults.schedule import Planned
 
 __all__ = ["FromFile", "placed", "telling"]
 
@@ -38,7 +37,7 @@ def telling(work: FromFile) -> Iterator[None]:
     """While entered, what is wrong with this project's config is told with file, line and key.
 
     Whoever notices it knows the key, and `placing` finds the line. A fault that cannot be played is noticed where its
-    scenario becomes a schedule; it is known again by what is wrong with it.
+    scenario becomes a schedule, and the complaint says which one it is.
     """
     with placing(work.path):
         try:
@@ -46,9 +45,9 @@ def telling(work: FromFile) -> Iterator[None]:
         except ConfigError:
             raise
         except Misuse as error:
-            if key := _fault_with(work.config, str(error)):
-                raise ConfigError(str(error), key=key) from error
-            raise
+            if (key := _key_of(error.about, work.config)) is None:
+                raise
+            raise ConfigError(str(error), key=key) from error
 
 
 def placed(method: Callable[Concatenate[W, P], T]) -> Callable[Concatenate[W, P], T]:
@@ -62,12 +61,6 @@ def placed(method: Callable[Concatenate[W, P], T]) -> Callable[Concatenate[W, P]
     return told
 
 
-def _fault_with(config: Config, problem: str) -> str | None:
-    """The key of the first fault in a config that is refused in these words."""
-    for place, fault in faults_in(config):
-        try:
-            Planned.of(fault).check()
-        except Misuse as error:
-            if str(error) == problem:
-                return Problem(place, 0, problem).key
-    return None
+def _key_of(fault: object, config: Config) -> str | None:
+    """Where in a config this very fault is planned; None if it is none of those."""
+    return next((Problem(place, 0, "").key for place, planned in faults_in(config) if planned is fault), None)

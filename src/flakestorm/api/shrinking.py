@@ -119,7 +119,7 @@ def shrink(
 
     async def work_it() -> Shrunk:
         stopped, why = False, ""
-        with interruptible() as signals:
+        with interruptible() as signals, world.reserved():
             async with runner_of(work, (), judges, quiet, seed, world, hub_of(config)) as runner:
                 prober = Prober(work, runner, options.listener, world, earlier=runs_of(earlier, judges))
                 try:

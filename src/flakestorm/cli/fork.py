@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.record import make_room
 from flakestorm.cli.trust import approval, tell_unsealed, trust_option
 from flakestorm.errors import Misuse, TapeMismatch
 
@@ -72,9 +72,10 @@ def fork(
     from flakestorm.api.forking import fork_program
     from flakestorm.api.snapshots import command_hook
     from flakestorm.cli.record import named_tools
+    from flakestorm.tape.shelf import make_room
 
     if not _same(tape, options.output):  # that it is the tape itself is told as such
-        make_room(options.output, forks=True)
+        make_room(options.output, partial(click.echo, err=True), forks=True)
     configured = options.config is not None or options.config_path.exists()
     project = load(options.config_path) if configured else None
     boundary = None if project is None else project.config.boundary

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.record import make_room
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
 
@@ -56,7 +56,9 @@ def gateway(
 
     order = _order(options, configured, profile, injections)
     if options.output is not None:
-        make_room(options.output)
+        from flakestorm.tape.shelf import make_room
+
+        make_room(options.output, partial(click.echo, err=True))
     with asyncio.Runner(loop_factory=loop_factory()) as loop:
         return loop.run(_serve(options, order, port, everything=everything))
 

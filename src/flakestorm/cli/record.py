@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,48 +13,12 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.trust import tell_unsealed
 from flakestorm.core.conversation import prompt_of
-from flakestorm.errors import Misuse, TapeError
+from flakestorm.errors import Misuse
 
 if TYPE_CHECKING:
     from flakestorm.config.model import Config
 
-__all__ = ["config_of", "make_room", "named_tools", "record"]
-
-
-def make_room(path: Path, *, forks: bool = False) -> None:
-    """Keep what is at the place where a tape is to be written: a copy goes to the store.
-
-    Args:
-        path: where a tape is to be written. What is no file (a pipe, a device) or is empty holds nothing.
-        forks: whether a tape that was forked from another needs no copy, because it can be forked again.
-
-    Raises:
-        Misuse: no copy can be kept.
-    """
-    if not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
-        return
-    from flakestorm.tape.shelf import STORE
-
-    written = datetime.fromtimestamp(path.stat().st_mtime)
-    kept = STORE / "tapes" / f"{written:%Y%m%d-%H%M%S-%f}-{path.name}"
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, kept)
-    except OSError as error:
-        raise Misuse(
-            f"{path} is there already, and no copy of it could be kept as {kept} ({error.strerror}); name another file "
-            "with -o"
-        ) from error
-    click.echo(f"what {path} held is kept as {kept}", err=True)
-
-
-def _is_fork(path: Path) -> bool:
-    from flakestorm.tape.reader import Tape
-
-    try:
-        return "parent" in Tape.open(path).header
-    except TapeError:
-        return False
+__all__ = ["config_of", "named_tools", "record"]
 
 
 @click.command(
@@ -78,13 +42,13 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
     flakestorm record -o booking.tape --input "a flight to Oslo"
     flakestorm verify-tape booking.tape
     """
-    from flakestorm.tape.shelf import STORE
+    from flakestorm.tape.shelf import STORE, make_room
 
     if bool(command) == bool(texts):
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
     name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
     path = options.output or STORE / "tapes" / name
-    make_room(path)
+    make_room(path, partial(click.echo, err=True))
     if texts:
         return _agent(options, prompt_of(texts), path)
     from flakestorm.api.recording import record_command

@@ -17,7 +17,7 @@ def schema() -> dict[str, Any]:
     """The schema, as plain data.
 
     It describes files before `${VAR}` is expanded, and what loading accepts beyond the models: a key without a value
-    has its default, and `context_attacks` may be a mapping keyed by type.
+    has its default, `context_attacks` may be a mapping keyed by type, and `version: 2.0` needs no quotes.
     """
     written = json_schema(Config)
     made = {**written["$defs"].pop("Config"), "$defs": written["$defs"]}
@@ -28,6 +28,7 @@ def schema() -> dict[str, Any]:
                 _also_by_type(key, made["$defs"]["ContextAttack"])
             if name not in required:
                 _or_nothing(key)
+    _also_unquoted(made["properties"]["version"])
     made["title"] = "flakestorm.yaml"
     made["description"] = "Configuration of flakestorm, which breaks an AI agent's world on purpose and judges it."
     return {"$schema": DIALECT, **made}
@@ -42,6 +43,12 @@ def _also_by_type(key: dict[str, Any], attack: dict[str, Any]) -> None:
         listed,
         {"type": "object", "properties": dict.fromkeys(kinds, entry), "additionalProperties": entry},
     ]
+
+
+def _also_unquoted(key: dict[str, Any]) -> None:
+    """Let numbers stand for the words that YAML takes for numbers."""
+    words = key["anyOf"][0]["enum"]
+    key["anyOf"][0]["enum"] = [*words, *(float(word) for word in words)]
 
 
 def _or_nothing(key: dict[str, Any]) -> None:

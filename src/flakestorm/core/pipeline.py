@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from flakestorm.core.call import Call, Headers, Reply, Sleep, Tap
 from flakestorm.errors import StageError
 
-__all__ = ["Answered", "Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive"]
+__all__ = ["Answered", "Flow", "Interceptor", "Passing", "Watching", "adrive", "chain", "drive", "inward"]
 
 Flow = Generator[Call | Sleep, Reply | None, Reply]
 """An interceptor at work: yields `Call` (and is sent its `Reply`) or `Sleep` (and is sent None); returns a `Reply`."""
@@ -168,6 +168,14 @@ class _Passed(Passing):
 def _fail(passing: Sequence[Passing], error: BaseException) -> None:
     for each in reversed(passing):
         each.failed(error)
+
+
+def inward(call: Call) -> Flow:
+    """`reply = yield from inward(call)` is `reply = yield call`, with the type said: a call is answered by a reply."""
+    reply = yield call
+    if reply is None:
+        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
+    return reply
 
 
 def chain(*stages: Interceptor) -> Callable[[Call], Flow]:

@@ -248,7 +248,8 @@ class Finding(Record, frozen=True):
         prompt: 0-based index of the prompt.
         run: id of a run that shows it.
         reproduce: the command line that makes that run again.
-        also: other schedules, each fault as in `--inject`, that break it in the same way and shrink to this one.
+        also: other schedules, each fault as in `--inject`, that break it in the same way: those that shrink to this
+            one, and those that break the same calls after a retry.
         input: the input that it needs; None for the prompt as it stands.
     """
 

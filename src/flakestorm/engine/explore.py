@@ -19,12 +19,13 @@ from flakestorm.core.choices import Draw
 from flakestorm.core.site import Site
 from flakestorm.engine.asking import FRESH, Asker
 from flakestorm.engine.atoms import Asking, Atom, Atoms, Failure, Outcome, SizeOf, measure
+from flakestorm.engine.found import Findings, Found
 from flakestorm.engine.ground import Coverage, Ground, bits
 from flakestorm.engine.lineage import Lineage
 from flakestorm.engine.packing import SUSPECT, Packer
 from flakestorm.engine.shrink import reduce, smaller, weaken
 
-__all__ = ["Found", "Search"]
+__all__ = ["Search"]
 
 BATCH = 4
 """How many runs are planned at most before any of them is known. It is fixed, so that a search does not depend on how
@@ -33,25 +34,6 @@ CHANCE = 0.5
 """No more are planned than are as likely as this to pass all together: what a run that fails shows changes the plan."""
 MANY = 4
 """A failure that takes more faults of one kind than this is told as one fault that lasts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A minimal schedule that makes the agent fail.
-
-    Args:
-        schedule: its faults, in order of happening.
-        failure: how it fails.
-        run: the id of a run that shows it.
-        also: the same with stronger faults: schedules that shrink to this one.
-        text: the input that it needs; None for the prompt as it stands.
-    """
-
-    schedule: tuple[Atom, ...]
-    failure: Failure
-    run: str
-    also: tuple[tuple[Atom, ...], ...] = ()
-    text: str | None = None
 
 
 @dataclass(slots=True)
@@ -70,7 +52,7 @@ class Search:
     draw: Draw
     measure: SizeOf = measure
     asker: Asker = field(default_factory=Asker)
-    findings: list[Found] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
     unjudged: list[Atoms] = field(default_factory=list)
     calm: Outcome | None = None
     finished: bool = False
@@ -211,7 +193,7 @@ class Search:
     def _explain(self, outcome: Outcome) -> Asking[None]:
         """Find what makes this run fail, once for each way in which it does."""
         for failure in outcome.failures:
-            if any(set(f.schedule) <= outcome.asked and f.failure == failure for f in self.findings):
+            if any(set(f.schedule) <= outcome.asked and f.failure == failure for f in self.findings.every()):
                 continue
             if any(bad and bad <= outcome.fired for bad in map(self.ground.set_of, self.ground.bad)):
                 continue  # another failure of the same faults
@@ -232,7 +214,7 @@ class Search:
         Three calls have hundreds of them. Only what is promised, faults alone and two by two, is told apart by runs:
         nothing less than the whole is taken for tried.
         """
-        for known in self.findings:
+        for known in self.findings.every():
             places = {atom.site for atom in known.schedule}
             same = frozenset(atom for atom in fired if atom.site in places)
             if known.failure == failure and len(places) > 2 and len(same) == len(places):
@@ -290,8 +272,7 @@ class Search:
             if (yield from self.asker.confirm(frozenset(found.schedule), found.failure)):
                 self._believed += 1
             else:
-                del self.findings[self._believed]
-                self.ground.acquit([frozenset(found.schedule), *map(frozenset, found.also)])
+                self.ground.acquit(self.findings.drop(self._believed))
             self._learn()
 
     def _smallest(self, outcome: Outcome, failure: Failure) -> Asking[Outcome | None]:
@@ -330,16 +311,12 @@ class Search:
                 self.unjudged.append(shown.fired)
             return
         schedule = tuple(dict.fromkeys(atom for atom, _ in shown.firings))
-        stronger = tuple(sorted(minimal))
-        for n, known in enumerate(self.findings):
-            if set(known.schedule) == shown.fired and known.failure == failure:
-                if minimal != shown.fired and stronger not in known.also:
-                    self.findings[n] = Found(known.schedule, failure, known.run, (*known.also, stronger))
-                return
-        also = () if minimal == shown.fired else (stronger,)
-        if not self.asker.steady and self._believed == len(self.findings):
+        also = () if minimal == shown.fired else (tuple(sorted(minimal)),)
+        before, all_sure = len(self.findings), self._believed == len(self.findings)
+        gone = self.findings.take(Found(schedule, failure, shown.run, also), shown)
+        self._believed -= sum(n < self._believed for n in gone)
+        if not self.asker.steady and all_sure and len(self.findings) > before - len(gone):
             self._believed += 1
-        self.findings.append(Found(schedule, failure, shown.run, also))
 
     def _look_for_twins(self, atoms: Atoms) -> None:
         """The same faults, one of them at a call that is alike or of another mode; three would have too many."""
@@ -381,7 +358,7 @@ class Search:
         lineage.fails(names)
         for failure in outcome.failures:
             pinned = frozenset(Atom(site, atom.fault) for atom, site in outcome.firings)
-            if any(set(f.schedule) <= (pinned | atoms) and f.failure == failure for f in self.findings):
+            if any(set(f.schedule) <= (pinned | atoms) and f.failure == failure for f in self.findings.every()):
                 continue
             if self._alike(pinned, failure):
                 continue

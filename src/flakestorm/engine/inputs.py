@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flakestorm.engine.atoms import Asking, Atoms, Failure, Outcome
-from flakestorm.engine.explore import Found, Search
+from flakestorm.engine.explore import Search
+from flakestorm.engine.found import Found
 from flakestorm.engine.ground import bits
 from flakestorm.engine.shrink import reduce
 

@@ -7,11 +7,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flakestorm.errors import Misuse
+from flakestorm.errors import FlakestormError, Misuse
 
 __all__ = ["REAL_TIME", "LocalWorld"]
 
@@ -32,10 +32,26 @@ class LocalWorld:
 
     def __init__(self, tapes: Path) -> None:
         self._tapes = tapes.absolute()
+        self._made = [folder for folder in (self._tapes, *self._tapes.parents) if not folder.exists()]
         try:
             self._tapes.mkdir(parents=True, exist_ok=True)  # before anything is run: a run without its tape is lost
         except OSError as error:
             raise Misuse(f"tapes cannot be written to {tapes}: {error.strerror}; choose another -o") from error
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """While entered: where an error ends it, folders that were made for tapes go again if nothing is in them."""
+        try:
+            yield
+        except FlakestormError:
+            if self._made:
+                for folder, _, _ in os.walk(self._tapes, topdown=False):
+                    with suppress(OSError):  # something is in it
+                        Path(folder).rmdir()
+            with suppress(OSError):  # likewise, e.g. the folder of another command beside this one's
+                for made in self._made[1:]:
+                    made.rmdir()
+            raise
 
     @property
     def skips(self) -> bool:

@@ -51,14 +51,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import field
 
 from flakestorm.config.model import ContextAttack, LlmFault, ToolFault
-from flakestorm.core.call import Call
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Canary
-from flakestorm.core.pipeline import Flow, Interceptor
+from flakestorm.core.pipeline import Interceptor, inward
 from flakestorm.core.record import Record
 from flakestorm.core.registry import Registry
 from flakestorm.core.site import Site
-from flakestorm.errors import StageError
 from flakestorm.faults.modes import CONTEXT, CONTEXT_RESULT, CONVERSATION, LLM, RESULT, TOOL, homes
 from flakestorm.faults.plugins import FaultRegistry
 
@@ -186,11 +184,3 @@ result_attacks: Registry[ResultAttack] = FaultRegistry(
     "context attack on tool results", "context_result", homes(CONTEXT_RESULT)
 )
 conversation_attacks: Registry[ConversationMode] = FaultRegistry("context attack", "conversation", homes(CONVERSATION))
-
-
-def inward(call: Call) -> Flow:
-    """`reply = yield from inward(call)` is `reply = yield call`, with the type said: a call is answered by a reply."""
-    reply = yield call
-    if reply is None:
-        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
-    return reply

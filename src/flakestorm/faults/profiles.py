@@ -7,7 +7,6 @@ answered when a schedule is made of it.
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +15,12 @@ from msgspec.structs import replace
 
 from flakestorm.config.load import read, reads
 from flakestorm.config.model import Chaos, Scenario
+from flakestorm.core.beside import beside
 from flakestorm.core.registry import nearest
 from flakestorm.errors import ConfigError, Misuse
 
 __all__ = ["Profile", "load", "names", "profile"]
 
-_FOLDER = files("flakestorm.faults") / "profiles"
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -52,7 +51,13 @@ class Profile(Chaos, frozen=True, kw_only=True):
 @cache
 def names() -> tuple[str, ...]:
     """The built-in profiles, in alphabetical order."""
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in _FOLDER.iterdir() if file.name.endswith(".yaml")))
+    return tuple(
+        sorted(
+            file.name.removesuffix(".yaml")
+            for file in beside("faults", "profiles").iterdir()
+            if file.name.endswith(".yaml")
+        )
+    )
 
 
 def profile(name_or_path: str | Path) -> Profile:
@@ -66,7 +71,9 @@ def profile(name_or_path: str | Path) -> Profile:
     """
     asked = str(name_or_path)
     if asked in names():
-        return reads((_FOLDER / f"{asked}.yaml").read_text(encoding="utf-8"), Profile, file=f"{asked}.yaml")
+        return reads(
+            beside("faults", "profiles", f"{asked}.yaml").read_text(encoding="utf-8"), Profile, file=f"{asked}.yaml"
+        )
     path = Path(name_or_path)
     if path.suffix.lower() not in _SUFFIXES and path.name == asked:
         close = nearest(asked, names())

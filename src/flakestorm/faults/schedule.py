@@ -13,6 +13,7 @@ from flakestorm.config.model import Chaos, ContextAttack, LlmFault, ToolFault
 from flakestorm.core.choices import Choices
 from flakestorm.core.ledger import Ledger
 from flakestorm.core.record import Record
+from flakestorm.errors import Misuse
 from flakestorm.faults.planned import Planned, parse_fault, parse_injection
 
 if TYPE_CHECKING:
@@ -32,11 +33,15 @@ class Schedule(Record, frozen=True):
         """The schedule of a scenario, a profile or a `chaos` block. Attacks that are not `enabled` are left out.
 
         Raises:
-            Misuse: it names a mode that is not available in this version.
+            Misuse: a fault (`about`) is of a mode that is not in this version, or asks for what is not.
         """
         schedule = cls.written(chaos)
         for planned in schedule.planned:
-            planned.check()
+            try:
+                planned.check()
+            except Misuse as error:
+                error.about = planned.spec
+                raise
         return schedule
 
     @classmethod

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
-from importlib import resources
 from typing import Any
 
 import yaml
 
+from flakestorm.core.beside import beside
 from flakestorm.core.regex import later
 
 __all__ = [
@@ -238,7 +238,7 @@ def _anchor(name: str) -> Any:
 
 def text_of(file: str) -> str:
     """A file of this package as it is."""
-    return resources.files("flakestorm.patterns").joinpath(file).read_text(encoding="utf-8")
+    return beside("patterns", file).read_text(encoding="utf-8")
 
 
 def file_of(file: str) -> Any:

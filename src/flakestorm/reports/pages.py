@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup
 
+from flakestorm.core.beside import beside
 from flakestorm.core.regex import postponed
 from flakestorm.reports.text import encodable, one_line, visible
 
@@ -46,7 +46,7 @@ def environment(bytecode: str | None = None) -> Environment:
 @cache
 def source(name: str) -> str:
     """A file among the templates as it is: style or script."""
-    return files("flakestorm.reports").joinpath("templates", name).read_text(encoding="utf-8")
+    return beside("reports", "templates", name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str = "") -> str:

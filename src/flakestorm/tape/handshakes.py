@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from flakestorm.core.call import Call, Headers, Reply, Sleep, header, with_header, without_headers
-from flakestorm.core.pipeline import Flow
-from flakestorm.errors import CallFailed, StageError
+from flakestorm.core.pipeline import Flow, inward
+from flakestorm.errors import CallFailed
 
 __all__ = ["Handshakes"]
 
@@ -97,7 +97,7 @@ class Handshakes:
                 done = True
             finally:
                 session.state = "known" if done else "unknown"
-        return (yield from _inward(_told(call, session)))
+        return (yield from inward(_told(call, session)))
 
 
 def _place(call: Call) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _place(call: Call) -> tuple[str, ...]:
 
 
 def _greeted(session: _Session) -> Generator[Call | Sleep, Reply | None, None]:
-    reply = yield from _inward(replace(session.hello, site=None))
+    reply = yield from inward(replace(session.hello, site=None))
     if reply.status >= 400:
         raise CallFailed(
             "refused",
@@ -114,7 +114,7 @@ def _greeted(session: _Session) -> Generator[Call | Sleep, Reply | None, None]:
         )
     session.now = header(reply.headers, _SESSION) or ""
     if session.begun is not None:
-        yield from _inward(_told(replace(session.begun, site=None), session))
+        yield from inward(_told(replace(session.begun, site=None), session))
 
 
 def _told(call: Call, session: _Session) -> Call:
@@ -125,10 +125,3 @@ def _told(call: Call, session: _Session) -> Call:
     if session.now:
         return replace(call, headers=with_header(headers, _SESSION, session.now))
     return replace(call, headers=without_headers(headers, _SESSION))
-
-
-def _inward(call: Call) -> Flow:
-    reply = yield call
-    if reply is None:
-        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
-    return reply

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import orjson
-from msgspec.structs import replace
 
 from flakestorm.core.call import Call, Reply, Tap
 from flakestorm.core.pipeline import Answered, Flow, Interceptor, chain
 from flakestorm.core.record import Record
 from flakestorm.core.site import Kind, Site
-from flakestorm.errors import CallFailed, Misuse, StageError
+from flakestorm.errors import CallFailed, Misuse
 from flakestorm.tape.difference import differences
-from flakestorm.tape.handshakes import Handshakes
 from flakestorm.tape.match import Entry, Match, Matcher
-from flakestorm.tape.prompts import Prompt, openings_of, prompts_of
+from flakestorm.tape.servers import Servers, speak_mcp
 from flakestorm.tape.serving import failure, served
 from flakestorm.tape.telling import Telling
-from flakestorm.wire.mcp.protocol import OPEN
 
 __all__ = ["MISMATCH", "Played", "Player", "Playing"]
 
@@ -98,8 +96,8 @@ class Player:
         self._at, self._kept, self._pinned, self._strays = at, kept, pinned, strays
         self._lock = threading.Lock()  # an agent's threads share it
         leaves = until is not None or allow_live
-        self._prompts, self._openings = prompts_of(matcher.entries), openings_of(matcher.entries)
-        self._handshakes = Handshakes() if leaves and any(map(_begins, matcher.entries)) else None
+        servers = speak_mcp(matcher.entries)
+        self._servers = Servers(matcher.entries, self._telling, leaves=leaves) if servers else None
         self.recall: Callable[[float], None] = _nothing
         """Is told when, in the recorded run, each reply began or failed to come, in milliseconds."""
         self.leave: Callable[[], None] = _done
@@ -126,9 +124,9 @@ class Player:
 
     def stage(self, call: Call) -> Flow | Call:
         """Answers from the tape; see the class."""
-        if self._handshakes is None or call.kind != "mcp":
+        if self._servers is None or call.kind != "mcp":
             return self._staged(call)
-        return chain(self._staged, self._handshakes.stage)(call)
+        return self._servers.before_world(self._staged)(call)
 
     def _staged(self, call: Call) -> Flow | Call:
         with self._lock:
@@ -148,51 +146,38 @@ class Player:
             return self._served(call, match)
 
     def _served(self, call: Call, match: Match) -> Flow:
-        entry = match.entry
-        if entry is not None and entry.n in self._openings:
-            return self._opening(call, match, self._openings[entry.n])
-        if self._prompts and entry is not None:
-            if entry.spoken:
-                return self._asking_agent(call, entry, len(self.played) - 1)
-            if (prompts := self._prompts.get(entry.n)) is not None:
-                return self._prompting(call, match, prompts)
-        return self._replied(call, match)
+        servers, entry = self._servers, match.entry
+        if servers is not None and entry is not None:
+            asks = self._listening(entry, len(self.played) - 1) if entry.spoken else None
+            if (flow := servers.played(call, entry.n, partial(self._in_turn, call, match), asks=asks)) is not None:
+                return flow
+        return _answer(self._replied(call, match))
 
-    def _opening(self, call: Call, match: Match, begins: bytes) -> Flow:
-        """A stream on which the answers to other calls come: it is held open, and they come when they are served."""
-        reply = self._reply(match)
-        held = yield replace(call, method=OPEN, body=begins, site=None)
-        if held is None or not isinstance(reply, Reply):
-            raise reply if isinstance(reply, CallFailed) else StageError(f"{call.url} was answered by nothing")
-        return Reply(reply.status, reply.headers, held.body, reply.through, reply.reason)
-
-    def _prompting(self, call: Call, match: Match, prompts: Sequence[Prompt]) -> Flow:
-        """The server says something of itself before it answers."""
-        for prompt in prompts:
-            yield prompt.call(call.lane, self._telling.said(prompt.entry.spoken))
+    def _in_turn(self, call: Call, match: Match) -> Reply | CallFailed:
         with self._lock:
-            flow = self._replied(call, match)
-        return (yield from flow)
+            return self._replied(call, match)
 
-    def _asking_agent(self, call: Call, entry: Entry, at: int) -> Flow:
-        """The server asks its client, so it is the agent that answers; `played[at]` is to say if it does otherwise."""
-        reply = yield call
-        if reply is None:
-            raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
-        if isinstance(reply.body, bytes):
-            recorded = _plainly(entry.reply.body.decode("utf-8", "replace"))
-            told = _plainly(self._telling.text(reply.body.decode("utf-8", "replace")))
-            with self._lock:
-                if not self._matcher.same(recorded, told):
-                    details = tuple(f"the agent answered otherwise: {line}" for line in differences(recorded, told))
-                    self.played[at] = Played(self.played[at].site, Match("diverged", entry, details))
+    def _replied(self, call: Call, match: Match) -> Reply | CallFailed:
+        reply = self._reply(match)
+        if self._servers is not None and call.kind == "mcp":
+            self._servers.answered(call, reply)
         return reply
 
-    def _replied(self, call: Call, match: Match) -> Flow:
-        reply = self._reply(match)
-        if self._handshakes is not None and call.kind == "mcp" and isinstance(reply, Reply):
-            self._handshakes.served(call, reply.headers)
-        return _answer(reply)
+    def _listening(self, entry: Entry, at: int) -> Callable[[Reply], None]:
+        """For what the agent answers to a server; `played[at]` is to say if it does so otherwise than recorded."""
+
+        def told(reply: Reply) -> None:
+            if isinstance(reply.body, bytes):
+                recorded = _plainly(entry.reply.body.decode("utf-8", "replace"))
+                answer = _plainly(self._telling.text(reply.body.decode("utf-8", "replace")))
+                with self._lock:
+                    if not self._matcher.same(recorded, answer):
+                        details = tuple(
+                            f"the agent answered otherwise: {line}" for line in differences(recorded, answer)
+                        )
+                        self.played[at] = Played(self.played[at].site, Match("diverged", entry, details))
+
+        return told
 
     def _match(self, call: Call) -> Match:
         telling, matcher = self._telling, self._matcher
@@ -328,10 +313,6 @@ def _plainly(answer: str) -> str:
         return answer
     told = {key: value for key, value in document.items() if key != "id"} if isinstance(document, dict) else document
     return orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _begins(entry: Entry) -> bool:
-    return entry.site.kind == "mcp" and entry.site.name == "initialize"
 
 
 def _number(entries: Sequence[Entry], site: Site) -> int:

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from flakestorm.core.call import Call, Reply, header, with_header
 from flakestorm.core.pipeline import Flow, Interceptor
 from flakestorm.core.site import Site
-from flakestorm.errors import CallFailed, StageError
-from flakestorm.tape.match import Entry, Matcher
+from flakestorm.errors import CallFailed
+from flakestorm.tape.match import Matcher
 from flakestorm.tape.model import Exchange, Recorded
-from flakestorm.tape.prompts import Prompt, openings_of, prompts_of
+from flakestorm.tape.servers import Servers
 from flakestorm.tape.serving import answering
 from flakestorm.tape.telling import Telling
-from flakestorm.wire.mcp.protocol import OPEN, read, to_client
+from flakestorm.wire.mcp.protocol import read, to_client
 from flakestorm.wire.shape import dump, obj
 
 __all__ = ["rehearsal"]
@@ -53,28 +54,28 @@ class _Rehearsal:
         self._given: set[Site] = set()
         self._lock = threading.Lock()
         by_mcp = any(exchange.kind == "mcp" for exchange in exchanges)
-        entries: list[Entry] = Matcher(exchanges).entries if by_mcp else []
-        self._prompts: dict[int, list[Prompt]] = prompts_of(entries)
-        self._openings: dict[int, bytes] = openings_of(entries)
+        self._servers = Servers(Matcher(exchanges).entries, self._telling) if by_mcp else None
 
     def stage(self, call: Call) -> Flow:
         with self._lock:
             exchange = self._of(call)
         if exchange is None:
             raise CallFailed("refused", f"nothing was recorded at {call.site}")
-        if call.kind == "mcp" and to_client(call.method, call.url):  # a server's question: the agent answers it
-            return (yield from _inward(call))
-        for prompt in self._prompts.get(exchange.n, ()):
-            yield prompt.call(call.lane, self._telling.said(prompt.entry.spoken))
+        reply = partial(self._reply, exchange, call)
+        if self._servers is not None:
+            question = call.kind == "mcp" and to_client(call.method, call.url)
+            asks = _heard if question else None
+            if (flow := self._servers.played(call, exchange.n, reply, asks=asks)) is not None:
+                return (yield from flow)
+        return reply()
+
+    def _reply(self, exchange: Exchange, call: Call) -> Reply:
         reply = self._telling.heard(exchange.reply)
         heard_ms = reply.heard_ms(exchange.t_ms + exchange.duration_ms)
         if heard_ms is not None:
             self._recall(heard_ms)
         if not reply.status:
             raise CallFailed("timeout" if "timeout" in (reply.error or "").lower() else "reset", reply.error or "")
-        if (begins := self._openings.get(exchange.n)) is not None:
-            held = yield from _inward(Call(OPEN, call.url, call.headers, begins))
-            return Reply(reply.status, reply.headers, held.body, reason=reply.reason)
         return _again(reply, call)
 
     def _of(self, call: Call) -> Exchange | None:
@@ -100,11 +101,8 @@ def _key(site: Site, method: str, url: str, body: bytes) -> tuple[object, ...]:
     return site.kind, site.name, method, url, body
 
 
-def _inward(call: Call) -> Flow:
-    reply = yield call
-    if reply is None:
-        raise StageError(f"the call to {call.url} was answered by nothing; a driver must send a Reply")
-    return reply
+def _heard(_: Reply) -> None:
+    """What the agent answers to a server is nothing that is judged here."""
 
 
 def _again(reply: Recorded, call: Call) -> Reply:

@@ -1,13 +1,14 @@
-"""The tapes that lie in a folder, each in one line: `flakestorm tapes`."""
+"""Where tapes lie: the store, what is kept there of a tape that another takes the place of, and each in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from flakestorm.core.record import Record
+from flakestorm.errors import Misuse, TapeError
 
-__all__ = ["STORE", "Summary", "find", "summary"]
+__all__ = ["STORE", "Summary", "find", "make_room", "summary"]
 
 STORE = Path(".flakestorm")
 """The folder of what belongs to no report: tapes, and where a standing gateway is."""
@@ -53,3 +54,41 @@ def summary(path: Path) -> Summary:
     exchanges = sum(1 for _ in tape)
     run = tape.header.get("run")
     return Summary(path, run if isinstance(run, str) else "", tape.input, exchanges, tape.complete)
+
+
+def make_room(path: Path, told: Callable[[str], object], *, forks: bool = False) -> None:
+    """Keep what is at the place where a tape is to be written: a copy goes to the store.
+
+    Args:
+        path: where a tape is to be written. What is no file (a pipe, a device) or is empty holds nothing.
+        told: is given a line for whoever asked, where something was kept.
+        forks: whether a tape that was forked from another needs no copy, because it can be forked again.
+
+    Raises:
+        Misuse: no copy can be kept.
+    """
+    if not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
+        return
+    import shutil  # whoever asks for the store alone copies nothing
+    from datetime import datetime
+
+    written = datetime.fromtimestamp(path.stat().st_mtime)
+    kept = STORE / "tapes" / f"{written:%Y%m%d-%H%M%S-%f}-{path.name}"
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, kept)
+    except OSError as error:
+        raise Misuse(
+            f"{path} is there already, and no copy of it could be kept as {kept} ({error.strerror}); name another file "
+            "with -o"
+        ) from error
+    told(f"what {path} held is kept as {kept}")
+
+
+def _is_fork(path: Path) -> bool:
+    from flakestorm.tape.reader import Tape
+
+    try:
+        return "parent" in Tape.open(path).header
+    except TapeError:
+        return False

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import orjson
 from aiohttp import web
 
+from flakestorm.core.beside import beside
 from flakestorm.errors import FlakestormError
 from flakestorm.reports.text import plain, visible
 from flakestorm.viewer.answers import Answers
@@ -46,14 +46,14 @@ def make_app(folder: Path, guard: Guard) -> web.Application:
     app = web.Application(middlewares=[guard.check], client_max_size=2 * BODY_BYTES)
     shelf, work = Shelf(folder), Work(folder)
     answers, starting = Answers(shelf), Starting(shelf, work)
-    page = _static("index.html")
+    page = _static("viewer", "static", "index.html")
     for path in PAGES:
         app.router.add_get(path, page)
-    app.router.add_get("/static/report.css", _static("templates/report.css", "flakestorm.reports"))
-    app.router.add_get("/static/viewer.css", _static("viewer.css"))
-    app.router.add_get("/static/shared.js", _static("templates/shared.js", "flakestorm.reports"))
+    app.router.add_get("/static/report.css", _static("reports", "templates", "report.css"))
+    app.router.add_get("/static/viewer.css", _static("viewer", "static", "viewer.css"))
+    app.router.add_get("/static/shared.js", _static("reports", "templates", "shared.js"))
     for name in _SCRIPTS:
-        app.router.add_get(f"/static/{name}.js", _static(f"{name}.js"))
+        app.router.add_get(f"/static/{name}.js", _static("viewer", "static", f"{name}.js"))
     for path, answer in {**answers.all(), **starting.read()}.items():
         app.router.add_get(f"/api/{path}", _json(_in_a_thread(answer)))
     app.router.add_post("/api/start", _json(starting.start))
@@ -68,10 +68,9 @@ def make_app(folder: Path, guard: Guard) -> web.Application:
     return app
 
 
-def _static(name: str, room: str = "flakestorm.viewer") -> Callable[[web.Request], Awaitable[web.Response]]:
+def _static(room: str, *names: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     """One of our own files; read once."""
-    place = files(room).joinpath(*(("static", name) if room == "flakestorm.viewer" else name.split("/")))
-    body, kind = place.read_bytes(), _TYPES[Path(name).suffix]
+    body, kind = beside(room, *names).read_bytes(), _TYPES[Path(names[-1]).suffix]
 
     async def serve(_: web.Request) -> web.Response:
         return web.Response(body=body, content_type=kind, charset="utf-8")

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import yaml
 
+from flakestorm.core.beside import beside
 from flakestorm.wire.base import Usage
 
 __all__ = ["Price", "cost", "price_of", "prices"]
@@ -39,7 +39,7 @@ class Price:
 @cache
 def prices() -> Mapping[str, Price]:
     """The built-in table, by the model's name without its version."""
-    rows: dict[str, dict[str, Any]] = yaml.safe_load((files("flakestorm.wire") / "prices.yaml").read_text("utf-8"))
+    rows: dict[str, dict[str, Any]] = yaml.safe_load(beside("wire", "prices.yaml").read_text("utf-8"))
     return {name: Price(float(row["input"]), float(row["output"])) for name, row in rows.items()}
 
 

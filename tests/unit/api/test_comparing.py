@@ -40,7 +40,7 @@ def test_a_rate_is_for_both(project, monkeypatch) -> None:
     (project / "good.yaml").write_text(
         CONFIG.format(name="good") + "advanced: {rate_limit: {calls_per_minute: 6000}}\n"
     )
-    monkeypatch.setattr("flakestorm.api.carrying.Pacing", None)  # a version makes none of its own
+    monkeypatch.setattr("flakestorm.api.outfit.Pacing", None)  # a version makes none of its own
     found = compare("bad.yaml", "good.yaml", terms=Terms(max_pairs=4), options=Options(seed=1))
     assert any(note.startswith("starts waited 0.") for note in found.notes)
 

@@ -8,6 +8,7 @@ import pytest
 
 from flakestorm.api.placed import placed, telling
 from flakestorm.config import load
+from flakestorm.config.model import Chaos
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.faults.schedule import Schedule
 
@@ -33,9 +34,25 @@ def test_a_key_gets_its_line(work: Any) -> None:
         raise ConfigError("too short", key="golden_prompts[0]")
 
 
-def test_a_fault_that_cannot_be_played_is_found_by_what_is_wrong_with_it(work: Any) -> None:
+def test_a_fault_that_cannot_be_played_is_told_with_its_place(work: Any) -> None:
     with pytest.raises(ConfigError, match=r"my\.yaml:7: chaos\.tool_faults\[1\]: .*no site"), telling(work):
         Schedule.of(work.config.chaos)
+
+
+def test_of_two_alike_it_is_the_one_that_was_to_be_played(work: Any) -> None:
+    work.path.write_text(CONFIG + "chaos_matrix:\n  - {name: one, tool_faults: [{mode: error, site: nonsense}]}\n")
+    work.config = load(work.path)
+    with pytest.raises(ConfigError, match=r"my\.yaml:7: chaos\.tool_faults\[1\]"), telling(work):
+        Schedule.of(work.config.chaos)
+    with pytest.raises(ConfigError, match=r"my\.yaml:9: chaos_matrix\[0\]\.tool_faults\[0\]"), telling(work):
+        Schedule.of(work.config.chaos_matrix[0])
+
+
+def test_a_fault_of_another_file_has_no_place_in_this_one(work: Any, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text(CONFIG)
+    with pytest.raises(Misuse, match="no site") as caught, telling(work):
+        Schedule.of(load(tmp_path / "other.yaml").chaos or Chaos())
+    assert not isinstance(caught.value, ConfigError)
 
 
 def test_other_misuse_stays_what_it_is(work: Any) -> None:

@@ -65,7 +65,7 @@ def test_every_phase_runs_and_the_whole_is_one_report(project, tmp_path, capsys)
 
 
 def test_its_phases_use_up_one_rate(project, monkeypatch) -> None:
-    monkeypatch.setattr("flakestorm.api.carrying.Pacing", None)  # a phase makes none of its own
+    monkeypatch.setattr("flakestorm.api.outfit.Pacing", None)  # a phase makes none of its own
     started: list[str] = []
     monkeypatch.setattr(Pacing, "started", lambda _, run: started.append(run))
     assert run("ci", "-q") == 0

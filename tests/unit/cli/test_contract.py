@@ -122,7 +122,8 @@ except SystemExit as end:
     print(end.code, *sys.modules)
 """
 UNUSED = {
-    "aiohttp", "h11", "httpx", "importlib.metadata", "pydantic", "pydantic_core", "re2", "rich",
+    "aiohttp", "h11", "httpx", "importlib.abc", "importlib.metadata", "importlib.resources", "pydantic",
+    "pydantic_core", "re2", "rich", "zipfile",
     *(f"flakestorm.faults.{name}" for name in ("context", "drift", "llm", "staging", "tool", "tool_result")),
     *(f"flakestorm.contracts.{name}" for name in ("safety", "trajectory")),
     *(f"flakestorm.wire.{protocol.home.partition(':')[0]}" for protocol in PROTOCOLS),
@@ -130,7 +131,7 @@ UNUSED = {
     "flakestorm.wire.mcp.protocol",
 }  # fmt: skip
 LATER = {
-    "importlib.resources", "jinja2", "lzma", "random", "secrets", "shutil", "sqlite3", "tempfile", "zipfile",
+    "jinja2", "lzma", "random", "secrets", "shutil", "sqlite3", "tempfile",
     "flakestorm.reports.document", "flakestorm.reports.html", "flakestorm.reports.terminal",
     "flakestorm.store.sqlite", "flakestorm.tape.reader", "flakestorm.wire.base",
 }  # fmt: skip

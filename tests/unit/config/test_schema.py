@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from config_legacy import LEGACY
+from flakestorm.config.load import loads
 from flakestorm.config.schema import schema
 from flakestorm.config.starter import starter
 from flakestorm.config.vocabulary import INVARIANT_TYPES, LLM_MODES, TOOL_MODES
+from flakestorm.errors import ConfigError
 
 BASE: dict[str, Any] = {"agent": {"endpoint": "x"}, "golden_prompts": ["a"]}
 
@@ -75,3 +77,18 @@ def _keys(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def test_every_key_says_what_it_is() -> None:
     silent = [f"{block}.{key}" for block, key, value in _keys(schema()) if not value.get("description")]
     assert [place for place in silent if not place.endswith(".type")] == []
+
+
+@pytest.mark.parametrize("written", ["1.0", "1", "2.0", "2", "2.00", '"1.0"', '"2.0"', "null"])
+def test_a_version_needs_no_quotes(written: str) -> None:
+    text = yaml.safe_dump(BASE) + f"version: {written}\n"
+    assert loads(text).version in ("1.0", "2.0")
+    assert valid(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("written", ["3.0", "true", '"1"', "1.5", "yes", ".inf", ".nan", "[2.0]"])
+def test_other_versions_are_neither_loaded_nor_valid(written: str) -> None:
+    text = yaml.safe_dump(BASE) + f"version: {written}\n"
+    with pytest.raises(ConfigError, match="version"):
+        loads(text)
+    assert not valid(yaml.safe_load(text))

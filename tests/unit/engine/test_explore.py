@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from flakestorm.core.site import Site
 from flakestorm.engine.atoms import Ask, Outcome
 from flakestorm.engine.explore import Search
-from search_support import BROKEN, agent, atoms, drive
+from search_support import BROKEN, agent, atoms, drive, retrying
 
 CALLS = [f"t{n}#1" for n in range(6)]
 
@@ -115,6 +115,16 @@ def test_it_ends_where_what_leads_to_a_call_was_taken_for_something_else() -> No
         drive(search.steps(), run)
         assert search.finished
         assert schedules(search) == {atoms("search#1=error")}
+
+
+def test_a_bug_that_shows_after_a_retry_too_is_told_once() -> None:
+    run, later = retrying(["llm", "search", "llm", "pay"], "llm#2=empty"), set[frozenset]()
+    for seed in range(10):
+        search, _ = searched(run, faults=("timeout", "empty"), seed=seed)
+        assert schedules(search) == {atoms("llm#2=empty")}, seed
+        assert search.coverage.complete
+        later |= {frozenset(one) for one in search.findings[0].also}
+    assert {atoms("llm#1=timeout", "llm#3=empty"), atoms("llm#2=timeout", "llm#3=empty")} <= later
 
 
 def by_chance(run, rate: float, seed: int):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.errors import Misuse
+from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.world import LocalWorld
 
 
@@ -49,3 +49,35 @@ def test_another_thread_has_no_limit(tmp_path: Path) -> None:
     thread.start()
     thread.join(20)
     assert done.is_set()
+
+
+@pytest.mark.parametrize("there", ["", "reports", "reports/now/tapes"])
+def test_after_an_error_no_empty_folder_is_left_that_was_not_there(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+    world = LocalWorld(tmp_path / "reports" / "now" / "tapes")
+    LocalWorld(tmp_path / "reports" / "now" / "tapes" / "base")
+    with pytest.raises(ConfigError), world.reserved():
+        raise ConfigError("no such agent")
+    left = {str(folder.relative_to(tmp_path)) for folder in tmp_path.rglob("*")}
+    kept = {"": set(), "reports": {"reports"}}
+    assert left == kept.get(there, {"reports", "reports/now", "reports/now/tapes", "reports/now/tapes/base"})
+
+
+def test_what_holds_something_stays(tmp_path: Path) -> None:
+    world = LocalWorld(tmp_path / "reports" / "now" / "tapes")
+    beside = LocalWorld(tmp_path / "reports" / "later" / "tapes")  # of another command, which has just begun
+    with pytest.raises(ConfigError), world.reserved():
+        raise ConfigError("no such agent")
+    assert beside.tape_path("r-0001").parent.is_dir()
+    assert not world.tape_path("r-0001").parent.parent.exists()
+    beside.tape_path("r-0001").touch()
+    with pytest.raises(ConfigError), beside.reserved():
+        raise ConfigError("no such agent")
+    assert beside.tape_path("r-0001").exists()
+
+
+def test_without_an_error_they_stay(tmp_path: Path) -> None:
+    world = LocalWorld(tmp_path / "tapes")
+    with world.reserved():
+        pass
+    assert (tmp_path / "tapes").is_dir()

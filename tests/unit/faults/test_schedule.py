@@ -32,6 +32,13 @@ def test_a_mode_of_a_later_version_is_refused_by_name() -> None:
         Schedule.of(Chaos(tool_faults=[ToolFault(mode="zzz")]))
 
 
+def test_what_cannot_be_played_is_the_very_fault_that_was_planned() -> None:
+    bad = ToolFault(mode="zzz")
+    with pytest.raises(Misuse) as caught:
+        Schedule.of(Chaos(tool_faults=[ToolFault(mode="error"), ToolFault(mode="zzz"), bad][::2]))
+    assert caught.value.about is bad
+
+
 def test_what_is_written_can_be_listed_even_if_it_cannot_be_played() -> None:
     chaos = Chaos(tool_faults=[ToolFault(mode="wrong_value")], context_attacks=[ContextAttack(type="overflow")])
     assert Schedule.written(chaos).describe() == ("tool/*=wrong_value", "llm/*=overflow")

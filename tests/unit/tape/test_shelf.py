@@ -6,8 +6,8 @@ import pytest
 
 from faults_support import JSON, RESULTS, tool_call
 from flakestorm.core.call import Reply
-from flakestorm.errors import TapeDamaged
-from flakestorm.tape.shelf import Summary, find, summary
+from flakestorm.errors import Misuse, TapeDamaged
+from flakestorm.tape.shelf import STORE, Summary, find, make_room, summary
 from tape_support import Run
 
 
@@ -49,3 +49,25 @@ def test_tapes_are_found_below_every_folder_once_and_in_order(tmp_path: Path) ->
     (reports / "folder.tape").mkdir()
     assert find([reports, store, reports / "1", tmp_path / "none"]) == [first, second, third]
     assert find([]) == []
+
+
+def test_what_a_new_tape_takes_the_place_of_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    for nothing in ("missing.tape", "empty.tape"):
+        (tmp_path / "empty.tape").touch()
+        make_room(Path(nothing), said.append)
+    assert (said, STORE.exists()) == ([], False)
+    path = Path(record(tmp_path / "a.tape", calls=1).name)
+    make_room(path, said.append, forks=True)  # it was not forked from another
+    (kept,) = (STORE / "tapes").iterdir()
+    assert kept.read_bytes() == path.read_bytes()
+    assert said == [f"what a.tape held is kept as {kept}"]
+
+
+def test_where_no_copy_can_be_kept_nothing_is_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    STORE.touch()
+    path = record(tmp_path / "a.tape", calls=1)
+    with pytest.raises(Misuse, match="no copy of it could be kept"):
+        make_room(path, lambda _: None)

@@ -6,7 +6,6 @@ the finders behind it, as Python would have, and has the module handed over righ
 
 from __future__ import annotations
 
-import importlib.abc
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec
@@ -15,8 +14,10 @@ from types import ModuleType
 __all__ = ["ImportWatch"]
 
 
-class ImportWatch(importlib.abc.MetaPathFinder):
+class ImportWatch:
     """Calls back once for each awaited library, when its import has succeeded.
+
+    It is a finder by what it can do: `importlib.abc`, which has a class for them, brings `importlib.resources` along.
 
     Args:
         imported: is given the library.

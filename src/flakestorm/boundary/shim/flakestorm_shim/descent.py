@@ -9,6 +9,12 @@ A lane is a thread, a job of a pool of threads, or a task of an event loop. The 
 (`asyncio.run`) is that thread's own lane. What a library starts to make a call is not counted: whether it opens one
 more connection is chance. Each run of a program that serves several counts anew; FLAKESTORM_LANES names the file that
 says which one it is.
+
+`lanes.py` names what an agent draws on by descent as well, and neither name can be made of the other. Both are
+recorded: these on tapes, those as the key of every value that was drawn. There the task that `asyncio.run` waits for is
+a lane (`0.task1`, here `1`), a coroutine given to another thread's loop belongs to that loop (`0.task1.task2`, here
+`1.job2.task1`), anyio's worker is a thread (`0.task1.thread2`, here `1.job3`), and what a library starts is counted
+(here it is not, since it is chance). And there is a lane there only where draws are virtual.
 """
 
 from __future__ import annotations
