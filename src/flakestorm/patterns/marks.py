@@ -1,7 +1,7 @@
 """Patterns whose matches have a mark that few texts have often, such as `@`: looked for from there.
 
-An automaton that reads a text for a match with counted parts (a host's name of at most 63 characters) meets hundreds of
-states that it never met before. One that starts where a match must start knows nearly all of them.
+An automaton that reads a text for a match with counted parts (a host's name of at most 63 characters) meets many states
+that it never met before. One that starts where a match must start knows nearly all of them.
 """
 
 from __future__ import annotations
