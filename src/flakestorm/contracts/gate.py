@@ -216,7 +216,9 @@ def _rule(cells: Sequence[Cell], score: ScoreNumbers, min_score: float | None) -
         more = f" (and {len(unjudged) - 1} more)" if len(unjudged) > 1 else ""
         return ruling(3, f"{invariant} could not be judged in scenario {scenario}: {reasons[unjudged[0]]}{more}")
     if min_score and score.value is None:
-        return ruling(3, f"there is no score to hold against the {min_score:g} asked for: nothing that counts was judged")
+        return ruling(
+            3, f"there is no score to hold against the {min_score:g} asked for: nothing that counts was judged"
+        )
     tolerated = f", {_count(len(failing))} failed and the score allows it" if failing else ""
     return ruling(
         0, f"the gate was met: {_count(sum(not r.failing for r in by_cell if r.conclusive))} passed{tolerated}"
