@@ -231,7 +231,7 @@ def _label(square: Square) -> str:
     """A cell in words, for those who cannot see it."""
     said = f"{square.scenario.name}, {square.invariant.id}: {_WORD[square.mark]}"
     if square.conclusive:
-        said += f", {square.passed} of {square.conclusive} passed"
+        said += f", {square.evidence}"
     if square.inconclusive and square.conclusive:
         said += f", {square.inconclusive} inconclusive"
     if square.unsteady:
