@@ -304,8 +304,8 @@ def _lines(pairs: Sequence[Pair], whole: float) -> tuple[float, tuple[InvariantL
     if len(lines) < 2:  # one invariant is the whole: the same question, asked once
         return whole, tuple(replace(line, adjusted=line.p) for line in lines)
     _, *adjusted = holm([min(1.0, 1 / whole), *(line.p for line in lines)], [len(lines), *(1 for _ in lines)])
-    found = tuple(replace(line, adjusted=p) for line, p in zip(lines, adjusted, strict=True))
-    return (whole + _mean([line.evidence for line in lines])) / 2, found
+    told = tuple(replace(line, adjusted=p) for line, p in zip(lines, adjusted, strict=True))
+    return (whole + _mean([line.evidence for line in lines])) / 2, told
 
 
 def _measured(pairs: Sequence[Pair], of: Callable[[RunResult], float | None]) -> Measure | None:

@@ -3,8 +3,8 @@
 A cell that failed is a `failure`. An inconclusive cell is never a silent pass: it is `skipped` where other runs of the
 same invariant in the same scenario were conclusive (a probabilistic fault need not fire every time), and an `error`
 where none was, because then the promise could not be judged at all, which is what exit code 3 is about. A latency limit
-under load is a test case of its level. Where the whole did not pass although no single cell says so (it was interrupted,
-its budget was spent, its score is too low or there is none), the verdict is a test case of its own.
+under load is a test case of its level. Where the whole did not pass although no cell says so (it was interrupted, its
+budget was spent, its score is too low or there is none), the verdict is a test case of its own.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ of the full number of trials would differ with a chance below `RISK`. The chance
 prior on the cell's rate, so a handful of equal results decides a cell that is clear and not one that is close.
 
 It is looked at after every trial, and each look may err, most of all where the true rate is what is asked for. So one
-look is given a small part of the risk. Worked out exactly for 20 to 1,000 trials and rates around the one asked for, all
-looks together then stay below `RISK`, whatever the true rate is.
+look is given a small part of the risk. Worked out exactly for 20 to 1,000 trials and rates around the one asked for,
+all looks together then stay below `RISK`, whatever the true rate is.
 """
 
 from __future__ import annotations

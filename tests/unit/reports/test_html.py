@@ -74,9 +74,9 @@ def test_every_square_is_a_button_that_says_what_it_shows() -> None:
         == "booking-times-out, no-false-booking: failed, 0 of 2 passed (95% interval 0.000 to 0.658), critical · ✕ 0/2"
     )
     label = cells["booking-times-out", "always-answers"]["aria-label"]
-    assert (
-        label
-        == "booking-times-out, always-answers: passed, 1 of 1 passed (95% interval 0.207 to 1.000), 1 inconclusive, high · ✓ 1/1 +1?"
+    assert label == (
+        "booking-times-out, always-answers: passed, 1 of 1 passed (95% interval 0.207 to 1.000), 1 inconclusive, high "
+        "· ✓ 1/1 +1?"
     )
     assert "does not apply" in str(cells["no-chaos", "no-false-booking"]["aria-label"])
     assert "inconclusive" in str(cells["model-cut-short", "fast"]["aria-label"])
