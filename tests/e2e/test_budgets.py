@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,42 @@ def test_clear_cells_are_left_early_with_the_same_verdict(door, answer, code) ->
     k = whole.report["reliability"]["pass_k"]
     assert [(each["k"], each["value"]) for each in k] == [(n, float(answer == "hello")) for n in range(1, 11)]
     assert "flake rate" in whole.out
+
+
+def uneven(up: Upstream) -> None:
+    """An agent that is right in every second run, but always with `prompt 0`."""
+    count: Counter[str] = Counter()
+
+    def answer(request):
+        text = request.json()["input"]
+        count[text] += 1
+        return document({"output": "hello" if text == PROMPTS[0] or count[text] % 2 else "no"})
+
+    up.reply("/invoke", answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run", "--chaos-only"), ("ci", "--min-score", "0.7"), ("contract", "score"), ("contract", "run")],
+    ids=" ".join,
+)
+def test_a_score_is_of_all_trials_and_not_of_those_that_decide_cells(door, words) -> None:
+    """Left early, what fails is run once or twice and what passes twenty times: the score would be far too good."""
+    up, folder = door
+    uneven(up)
+    common: dict[str, Any] = {"invariants": [{**FINE, "severity": "medium"}], "advanced": {"concurrency": 1}}
+    if words == ("contract", "run"):
+        common["certificate"] = {"pass_threshold": 50}
+    asked = {"contract": contract(invariants=common["invariants"])} if words[0] == "contract" else {}
+    project(up, folder, **common, **asked, **({} if asked else {"chaos": {}}))
+    done = flakestorm(folder, *words, "--trials", "20", report=True)
+    assert up.count("/invoke") == 100, done.err
+    score = done.report["scores"]["contract" if words[0] == "contract" else "chaos"]
+    assert (score["passed"], score["conclusive"]) == (60, 100)
+    assert score["value"] == (60 if words[0] == "contract" else 0.6)
+    if words[0] == "ci":
+        assert (done.code, done.report["saved"]) == (1, 0)
+        assert "the overall score 0.6 is below the 0.7 asked for" in done.report["headline"]
 
 
 def test_equal_runs_that_differ_are_said_once_and_marked(door) -> None:

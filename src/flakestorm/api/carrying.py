@@ -140,7 +140,7 @@ def carry_out(
                     config=str(work.path),
                     agent=in_words(config),
                     earlier=earlier,
-                    early=_leaves_early(plan, gate, options),
+                    early=_leaves_early(plan, gate, options, config),
                     resets=bool(plan.users or config.agent.reset_endpoint or config.agent.reset_function),
                 )
                 try:
@@ -295,11 +295,16 @@ def hub_of(config: Config, draws: Draws | None = None, *, replaying: bool = Fals
     return Hub(stores=(STORE, Path(config.folder, STORE)), draws=draws, replaying=replaying)
 
 
-def _leaves_early(plan: Plan, gate: Gate, options: Options) -> bool:
-    """Whether decided cells get no more trials. A score counts every trial, so none is left out where one decides."""
+def _leaves_early(plan: Plan, gate: Gate, options: Options, config: Config) -> bool:
+    """Whether decided cells get no more trials. A score counts every trial, so none is left out where one decides.
+
+    Nor where it counts runs, as robustness and chaos resilience do: what fails is left after a run or two and what
+    passes is run on, so the runs that are made are better than the agent is.
+    """
     if options.early is not None:
         return options.early
-    return gate.min_score is None and plan.repeats >= FROM_TRIALS
+    decides = gate.min_score is not None or config.certificate.pass_threshold is not None
+    return not decides and gate.rule not in ("chaos", "mutation") and plan.repeats >= FROM_TRIALS
 
 
 def _would_run(work: Work, plan: Plan, seed: int) -> Report:

@@ -230,6 +230,12 @@ class _Expedition:
         if not covered.singles:
             why = next(iter([*self.notes, *self._remarks()]), "no call was seen that could be broken")
             return "inconclusive", 3, f"nothing could be searched: {why}"
+        broken = [hunt.prompt for hunt in self.hunts if _fails_anyway(hunt.search)]
+        if broken:  # a promise that is broken anyway is not kept under faults, and was not looked at under any
+            prompts = f"prompt{'' if len(broken) == 1 else 's'} {', '.join(map(str, broken))}"
+            tried = f"{covered.singles} of {covered.all_singles} faults"
+            why = f"could not be searched, for a promise is broken there without any fault; with the others, {tried}"
+            return "inconclusive", 3, f"{prompts} {why} broke none"
         if all(hunt.search.finished for hunt in self.hunts) and covered.complete:
             return (
                 "pass",
@@ -260,7 +266,7 @@ class _Expedition:
         for hunt in self.hunts:
             search, name = hunt.search, f"prompt {hunt.prompt}"
             if search.calm is not None and not search.ground.bases:
-                if search.calm.failures:
+                if _fails_anyway(search):
                     broken = ", ".join(dict.fromkeys(f.invariant or f.kind for f in search.calm.failures))
                     said.append(f"{name} was not searched, because it fails without any fault: {broken}")
                 elif not search.calm.sites:
@@ -282,6 +288,11 @@ class _Expedition:
                     f"{name}: the agent fails by itself in about {rate:.0%} of runs, so each query took several"
                 )
         return said
+
+
+def _fails_anyway(search: Search) -> bool:
+    """Whether nothing was searched because the prompt fails without any fault."""
+    return search.calm is not None and not search.ground.bases and bool(search.calm.failures)
 
 
 def explore(

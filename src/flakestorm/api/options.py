@@ -53,7 +53,7 @@ class Options(Record, frozen=True):
         budget: what may be spent; no limit when None.
         pacing: when runs are started, where several phases share that; as the config's `advanced.rate_limit` when None.
         early: whether cells get no more trials once their verdict is decided; None leaves it to the number of trials
-            (`engine/rounds.py`), and to the gate: where a score decides, all trials are made.
+            (`engine/rounds.py`), and to the gate: where a score decides or counts runs, all are made.
         dry_run: make nothing; the report says what would be run.
         ray: have the runs made on a cluster, of a command that makes no use of what they hold meanwhile: a contract,
             chaos, mutations. Here when None.

@@ -62,7 +62,7 @@ def score(options: Globals, min_score: float | None) -> int:
     project = api.load(options.config_path)
     place = place_for(options, project.config, "contract score")
     with results_only(), saving(store_folder(options, project.config)) as save:
-        report = project.contract(how(options, place, min_score=min_score, listener=save))
+        report = project.contract(how(options, place, min_score=min_score, listener=save, early=False))
     if options.output is not None or options.format == "json":
         return present(report, place, options)
     found = report.scores["contract"].value

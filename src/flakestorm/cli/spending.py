@@ -53,7 +53,7 @@ def spending_options(command: Callable[..., T]) -> Callable[..., T]:
         click.option("--dry-run", is_flag=True, help="Only say how many runs there would be, and their cost."),
         click.option(
             "--early-stop/--all-trials", "early", default=None,
-            help="Leave cells whose verdict is decided (from 10 trials on), or make every trial.",
+            help="Leave decided cells (from 10 trials on, unless a score decides), or make every trial.",
         ),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from flakestorm.config.model import Severity
 from flakestorm.contracts.cells import Cell, CellRate, rates
 from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
-from flakestorm.stats.intervals import Rate, Weighed, weighted_rate
+from flakestorm.stats.intervals import Rate, Weighed, in_places, weighted_rate
 
 __all__ = [
     "SEVERITY_WEIGHTS",
@@ -159,9 +159,8 @@ def _numbers(
     def on_scale(x: float | None) -> float | None:
         return None if x is None else round(x * scale, places)
 
-    return ScoreNumbers(
-        on_scale(value), on_scale(low), on_scale(high), passed, conclusive, inconclusive, critical_failed
-    )
+    shown = None if value is None else in_places(value * scale, places, full=scale)
+    return ScoreNumbers(shown, on_scale(low), on_scale(high), passed, conclusive, inconclusive, critical_failed)
 
 
 def _critical_failed(cells: Iterable[Cell]) -> bool:
@@ -216,6 +215,10 @@ def _rule(cells: Sequence[Cell], score: ScoreNumbers, min_score: float | None) -
         invariant, scenario = unjudged[0]
         more = f" (and {len(unjudged) - 1} more)" if len(unjudged) > 1 else ""
         return ruling(3, f"{invariant} could not be judged in scenario {scenario}: {reasons[unjudged[0]]}{more}")
+    if min_score and score.value is None:
+        return ruling(
+            3, f"there is no score to hold against the {min_score:g} asked for: nothing that counts was judged"
+        )
     tolerated = f", {_count(len(failing))} failed and the score allows it" if failing else ""
     return ruling(
         0, f"the gate was met: {_count(sum(not r.failing for r in by_cell if r.conclusive))} passed{tolerated}"

@@ -39,7 +39,8 @@ class Terms:
     Args:
         budget: the most continuations.
         eps: a rise of V that is looked for; smaller ones are not.
-        least: a step is blamed if the interval of its jump lies above this.
+        least: a step is blamed if the interval of its jump lies above this; as there may be `attempts` of them, each
+            is `z` wide (two-sided 95% for three together), and what is shown is the 95% interval.
         first: continuations with nothing pinned; probe: at each point of the search, more where that is not enough.
         confirm: fresh ones on each side of a jump; steady: the same, where equal continuations never differed.
         systemic: with a rate surely above this with nothing pinned, there is no step to look for.
@@ -56,6 +57,7 @@ class Terms:
     systemic: float = 0.8
     attempts: int = 3
     causes: int = 2
+    z: float = 2.394
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,9 @@ class _Searching:
         return Cause(k, gap, before, after)
 
     def _stands(self, cause: Cause) -> bool:
-        return cause.jump.low > self.terms.least
+        before, after = cause.before, cause.after
+        gap = agresti_caffo(before.failed, before.judged, after.failed, after.judged, self.terms.z)
+        return gap is not None and gap.low > self.terms.least
 
     def _look_again(self) -> Generator[Wanted, Mapping[int, Sequence[Seen]], None]:
         """With that step mended, does it fail more often than with nothing pinned? Then there is a second cause."""

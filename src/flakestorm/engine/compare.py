@@ -7,6 +7,8 @@ passed"; where both break something, what is newly broken still counts.
 
 Both questions (does HEAD lose more often than it wins? is it worse by less than `delta`?) are answered by e-values, so
 one may look after every pair and stop (`stats/sequential.py`). Nothing in between is called either way.
+The first question is also asked of each invariant. A yes to any is a regression, so they share the chance of a false
+one: what counts is the mean of the e-values, half of it that of the pairs as a whole and half those of the invariants.
 """
 
 from __future__ import annotations
@@ -153,7 +155,7 @@ class InvariantLine:
         tally: a pair is lost where only BASE kept it.
         base_kept, head_kept: in how many judged pairs.
         evidence: the e-value against "HEAD breaks it no more often than it mends it".
-        p, adjusted: the p-value of that, and Holm's over all invariants.
+        p, adjusted: the p-value of that, and Holm's over all invariants and the pairs as a whole.
     """
 
     invariant: str
@@ -199,8 +201,8 @@ class Ruling:
     Args:
         conclusion: `regression`, `no regression` or `inconclusive`; headline: why, in one sentence.
         tally: the pairs.
-        regression, improvement, not_worse: e-values against "HEAD loses no more often than it wins", the same of BASE,
-            and "HEAD's rate is lower by delta or more". Each says so at 1 / alpha.
+        regression, improvement, not_worse: e-values against "HEAD loses no more often than it wins" (in all, and by
+            each invariant), the same of BASE, and "HEAD's rate is lower by delta or more". Each says so at 1 / alpha.
         needed: how many more pairs like these would show that HEAD is not worse by delta; None where none would.
         rates: of the runs that kept everything, by version; difference: of these rates.
         invariants: one line each, in order.
@@ -236,18 +238,17 @@ def rule(pairs: Sequence[Pair], *, alpha: float, delta: float) -> Ruling:
         ValueError: alpha or delta is not strictly between 0 and 1.
     """
     tally = Tally.of(each.how for each in pairs)
-    lines = _lines(pairs)
-    regression = regression_evidence(tally.lost, tally.won)
+    regression, lines = _lines(pairs, regression_evidence(tally.lost, tally.won))
     improvement = regression_evidence(tally.won, tally.lost)
     not_worse = sameness_evidence(tally.lost, tally.won, tally.tied, margin=delta)
     needed = pairs_needed(tally.lost, tally.won, tally.tied, margin=delta, alpha=alpha)
     worse = [line for line in lines if line.adjusted <= alpha]
     counts = f"{tally.lost} lost, {tally.won} won, {tally.tied} tied of {tally.judged} pairs"
     conclusion: Conclusion
-    if regression >= 1 / alpha:
+    if regression >= 1 / alpha and tally.lost > tally.won:
         conclusion, headline = "regression", f"HEAD is worse than BASE: {counts} (e-value {regression:.3g})"
-    elif worse:
-        names = ", ".join(line.invariant for line in worse)
+    elif regression >= 1 / alpha:
+        names = ", ".join(line.invariant for line in worse or [max(lines, key=lambda line: line.evidence)])
         conclusion, headline = "regression", f"HEAD breaks {names} where BASE kept it; in all {counts}"
     elif improvement >= 1 / alpha:
         conclusion, headline = "no regression", f"HEAD is better than BASE: {counts} (e-value {improvement:.3g})"
@@ -278,10 +279,11 @@ def _rates(pairs: Sequence[Pair]) -> tuple[tuple[Gauge, Gauge] | None, Differenc
     paired = mean_difference([(float(each.base_passed), float(each.head_passed)) for each in judged])
     if paired is None or paired.low == paired.high:  # no spread to learn from; independent samples have some
         return (base, head), agresti_caffo(counts[0], n, counts[1], n)
-    return (base, head), paired
+    return (base, head), replace(paired, low=max(-1.0, paired.low), high=min(1.0, paired.high))
 
 
-def _lines(pairs: Sequence[Pair]) -> tuple[InvariantLine, ...]:
+def _lines(pairs: Sequence[Pair], whole: float) -> tuple[float, tuple[InvariantLine, ...]]:
+    """The evidence of a regression, given that of the pairs as a whole; and the invariants, each with its own."""
     found: dict[str, list[tuple[bool, bool]]] = {}
     severity: dict[str, Severity] = {}
     unjudged: Counter[str] = Counter()
@@ -299,8 +301,11 @@ def _lines(pairs: Sequence[Pair]) -> tuple[InvariantLine, ...]:
         tally, evidence = Tally(lost, won, len(kept) - lost - won, unjudged[name]), regression_evidence(lost, won)
         counts = sum(b for b, _ in kept), sum(h for _, h in kept)
         lines.append(InvariantLine(name, severity[name], tally, *counts, evidence, p=min(1.0, 1 / evidence)))
-    adjusted = holm([line.p for line in lines])
-    return tuple(replace(line, adjusted=p) for line, p in zip(lines, adjusted, strict=True))
+    if len(lines) < 2:  # one invariant is the whole: the same question, asked once
+        return whole, tuple(replace(line, adjusted=line.p) for line in lines)
+    _, *adjusted = holm([min(1.0, 1 / whole), *(line.p for line in lines)], [len(lines), *(1 for _ in lines)])
+    told = tuple(replace(line, adjusted=p) for line, p in zip(lines, adjusted, strict=True))
+    return (whole + _mean([line.evidence for line in lines])) / 2, told
 
 
 def _measured(pairs: Sequence[Pair], of: Callable[[RunResult], float | None]) -> Measure | None:

@@ -20,7 +20,7 @@ from typing import Any
 from flakestorm.config.model import Invariant, Scenario
 from flakestorm.contracts.matrix import needs_baseline
 from flakestorm.engine.events import CellResult, RunResult
-from flakestorm.engine.latency import limit_at
+from flakestorm.engine.latency import limit_at, spell
 from flakestorm.engine.loaded import LatencyAt, LevelResult, Loaded, Pace, PromiseAt
 from flakestorm.engine.plan import Plan, Trial, bounded, run_id
 from flakestorm.stats.difference import agresti_caffo
@@ -225,7 +225,6 @@ def _why(levels: Sequence[LevelResult], knee: LevelResult | None) -> str:
     found = [f"{p.invariant} holds in {p.passed} of {p.conclusive} runs" for p in knee.promises if p.worse]
     if knee.slower:
         now, first = _median(knee), _median(levels[0])
-        ms = "no answer" if now is None or now.value is None else f"{now.value:.0f} ms"
-        was = "?" if first is None or first.value is None else f"{first.value:.0f} ms"
-        found.append(f"the median latency is {ms}, after {was} at first")
+        is_, was = (spell(None if median is None else median.value) for median in (now, first))
+        found.append(f"the median latency is {is_}, after {was} at first")
     return f"the knee is at {knee.scenario}: {', '.join(found)}"

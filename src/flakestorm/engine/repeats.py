@@ -8,6 +8,7 @@ said then.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from flakestorm.core.record import Record
 from flakestorm.core.verdict import Outcome
@@ -54,9 +55,26 @@ def reliability(cells: Iterable[CellResult], *, saved: int = 0) -> Reliability |
 
 
 def repeated(report: Report) -> list[CellResult]:
-    """The cells of a report whose trials tell of repeating: not those of runs that put load on the agent."""
+    """The cells of a report whose trials tell of repeating: not those of runs that put load on the agent.
+
+    The mutations of a prompt are different inputs, so each is a task of its own: its cells get a prompt and trials that
+    no others have.
+    """
     crowded = {level.scenario for level in (report.load.levels if report.load else ())}
-    return [cell for cell in report.cells if cell.scenario not in crowded]
+    runs = {run.id: run for run in report.runs if run.mutation is not None}
+    own: dict[tuple[object, ...], int] = {}
+    trials: dict[int, dict[str, int]] = {}
+    found = []
+    for cell in report.cells:
+        run = runs.get(cell.run)
+        if run is not None and run.mutation is not None:
+            task = (cell.scenario, cell.prompt, run.mutation.number or run.input)
+            prompt = own.setdefault(task, -1 - len(own))
+            made = trials.setdefault(prompt, {})
+            cell = replace(cell, prompt=prompt, trial=made.setdefault(cell.run, len(made) + 1))
+        if cell.scenario not in crowded:
+            found.append(cell)
+    return found
 
 
 def runs_passed(cells: Iterable[CellResult]) -> list[tuple[int, int]]:

@@ -195,8 +195,9 @@ def _surely_failed(gate: Gate, ruling: Ruling, unmade: Sequence[Cell]) -> bool:
 def _savings(saved: int, trials: int) -> str:
     return (
         f"{saved} of {trials} runs were not made, because the verdicts of their cells were decided (each would have "
-        f"come out otherwise with a chance below {RISK:.1%}); --all-trials makes them all, and then pass^k and the "
-        "flake rate are given too"
+        f"come out otherwise with a chance below {RISK:.1%}). That decides verdicts and not rates: what fails is left "
+        "sooner, so scores and rates of this report, and their intervals, are not those of all trials. --all-trials "
+        "makes them all, and then pass^k and the flake rate are given too"
     )
 
 

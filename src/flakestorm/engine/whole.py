@@ -23,6 +23,7 @@ from flakestorm.engine.events import (
 )
 from flakestorm.engine.loaded import Loaded
 from flakestorm.engine.pacing import together
+from flakestorm.stats.intervals import in_places
 
 __all__ = ["PHASES", "Names", "Whole", "overall", "rule"]
 
@@ -184,8 +185,10 @@ def overall(phases: Sequence[PhaseResult]) -> Score | None:
         value += share * at
         below += (share * (at - (at if score.low is None else score.low / full))) ** 2
         above += (share * ((at if score.high is None else score.high / full) - at)) ** 2
+    if all(score.value == _FULL.get(phase.name, 1.0) for phase, score, _ in scored):
+        value = 1.0  # and not what sums of shares come to in binary
     return Score(
-        round(value, 4),
+        in_places(value, 4),
         round(max(value - sqrt(below), 0.0), 4),
         round(min(value + sqrt(above), 1.0), 4),
         sum(score.passed for _, score, _ in scored),

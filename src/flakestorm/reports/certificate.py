@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flakestorm.reports.pages import source, still
+from flakestorm.stats.intervals import in_places
 
 __all__ = ["facts", "page", "rate", "score_line", "threshold_line"]
 
@@ -67,9 +68,10 @@ def score_line(score: Mapping[str, Any]) -> str:
     digits = 2 if score["full"] == 100 else 3
     if score["value"] is None:
         return f"no data; {score['inconclusive']} inconclusive"
+    value = in_places(score["value"], digits, full=score["full"])
     interval = "" if score["low"] is None else f", 95% interval {score['low']:.{digits}f} to {score['high']:.{digits}f}"
     return (
-        f"{score['value']:.{digits}f} of {score['full']}{interval}; {score['passed']} of {score['conclusive']} passed, "
+        f"{value:.{digits}f} of {score['full']}{interval}; {score['passed']} of {score['conclusive']} passed, "
         f"{score['inconclusive']} inconclusive" + ("; a critical invariant failed" if score["critical_failed"] else "")
     )
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from flakestorm.core.record import Record
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, ScenarioInfo, Score
+from flakestorm.stats.intervals import wilson
 
 __all__ = ["SEVERITY", "Grid", "Mark", "Square", "grid_of", "scale_of", "worst_first"]
 
@@ -61,6 +62,15 @@ class Square(Record, frozen=True):
         if not self.cells:
             return "n/a"
         return f"{self.passed}/{self.conclusive}" + (f" +{self.inconclusive}?" if self.inconclusive else "")
+
+    @property
+    def evidence(self) -> str:
+        """The rate with its count and 95% interval, in words; empty where no cell is conclusive."""
+        interval = wilson(self.passed, self.conclusive)
+        if interval is None:
+            return ""
+        low, high = interval
+        return f"{self.passed} of {self.conclusive} passed (95% interval {low:.3f} to {high:.3f})"
 
     @property
     def chaos_is_not_the_cause(self) -> bool:

@@ -31,6 +31,7 @@ from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.pages import environment, policy, source
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
+from flakestorm.stats.intervals import in_places
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -231,7 +232,7 @@ def _label(square: Square) -> str:
     """A cell in words, for those who cannot see it."""
     said = f"{square.scenario.name}, {square.invariant.id}: {_WORD[square.mark]}"
     if square.conclusive:
-        said += f", {square.passed} of {square.conclusive} passed"
+        said += f", {square.evidence}"
     if square.inconclusive and square.conclusive:
         said += f", {square.inconclusive} inconclusive"
     if square.unsteady:
@@ -253,15 +254,16 @@ def _firings(run: RunResult) -> str:
 def _gauge(name: str, score: Score) -> dict[str, Any]:
     """A score as text, and as positions of 0..100 on its scale."""
     full = scale_of(name, score)
+    digits = 2 if full == 100 else 3
 
     def say(number: float | None) -> str:
-        return "no data" if number is None else f"{number:.{2 if full == 100 else 3}f}"
+        return "no data" if number is None else f"{number:.{digits}f}"
 
     def place(number: float | None) -> float:
         return 0.0 if number is None else round(min(max(number / full, 0.0), 1.0) * 100, 2)
 
     return {
-        "value": say(score.value),
+        "value": say(None if score.value is None else in_places(score.value, digits, full=full)),
         "full": full,
         "range": None if score.low is None or score.high is None else (say(score.low), say(score.high)),
         "at": None if score.value is None else place(score.value),

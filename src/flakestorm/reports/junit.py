@@ -3,7 +3,8 @@
 A cell that failed is a `failure`. An inconclusive cell is never a silent pass: it is `skipped` where other runs of the
 same invariant in the same scenario were conclusive (a probabilistic fault need not fire every time), and an `error`
 where none was, because then the promise could not be judged at all, which is what exit code 3 is about. A latency limit
-under load is a test case of its level.
+under load is a test case of its level. Where the whole did not pass although no cell says so (it was interrupted, its
+budget was spent, its score is too low or there is none), the verdict is a test case of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flakestorm.engine.events import CellResult, Report, RunResult
+from flakestorm.engine.events import CellResult, Report, RunResult, Score
 from flakestorm.engine.latency import in_words
 from flakestorm.engine.loaded import LimitAt
 from flakestorm.reports.excerpt import excerpt
@@ -43,9 +44,13 @@ def junit(report: Report) -> str:
         for row in grid_of(report).rows
         if any(square.cells for square in row)
     ]
-    suites = suites or [_nothing(report)]
+    suites = suites or [_verdict(report)]
     for suite in suites:
         suite.update_statistics()
+    if report.verdict != "pass" and not any(suite.failures or suite.errors for suite in suites):
+        suites.append(_verdict(report))
+        suites[-1].update_statistics()
+    for suite in suites:
         xml.add_testsuite(suite)
     # The sums are written here: the library would add `skipped`, which the schema in common use forbids there.
     xml.tests, xml.failures, xml.errors = (
@@ -67,13 +72,21 @@ def _suite(report: Report, row: tuple[Square, ...], runs: dict[str, RunResult], 
         suite.add_property(key, _text(one_line(str(value), 1000)))
     for score, found in report.scores.items():
         if found.value is not None:
-            suite.add_property(_text(f"score.{one_line(score, 40)}"), f"{found.value:g}")
+            name_ = _text(f"score.{one_line(score, 40)}")
+            suite.add_property(name_, f"{found.value:g}")
+            suite.add_property(f"{name_}.evidence", _evidence(found))
     for square in row:
         for cell in square.cells:
             suite.add_testcase(_case(report.command, square, cell, runs.get(cell.run)))
     for limit in limits:
         suite.add_testcase(_limit(report.command, name, limit))
     return suite
+
+
+def _evidence(score: Score) -> str:
+    """What a score rests on: its 95% interval and its counts."""
+    interval = "" if score.low is None or score.high is None else f"95% interval {score.low:g} to {score.high:g}; "
+    return f"{interval}{score.passed} of {score.conclusive} passed, {score.inconclusive} inconclusive"
 
 
 def _limit(command: str, level: str, limit: LimitAt) -> TestCase:
@@ -126,13 +139,14 @@ def _detail(cell: CellResult, run: RunResult | None) -> list[str]:
     return said
 
 
-def _nothing(report: Report) -> TestSuite:
-    """Without a cell there would be no test case, and a file without test cases looks like success."""
-    from junitparser import Error, TestCase, TestSuite
+def _verdict(report: Report) -> TestSuite:
+    """The verdict as a test case: a file without test cases, or with none that did not pass, looks like success."""
+    from junitparser import Error, Failure, TestCase, TestSuite
 
     suite = TestSuite(_text(one_line(report.command, 80)))
     case = TestCase("verdict", classname=_text(one_line(report.command, 80)), time=0.0)
-    case.result = [Error(_text(one_line(report.headline, 1000)), report.verdict)]
+    kind = Failure if report.verdict == "fail" else Error
+    case.result = [kind(_text(one_line(report.headline, 1000)), report.verdict)]
     suite.add_testcase(case)
     return suite
 

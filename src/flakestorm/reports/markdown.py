@@ -14,6 +14,7 @@ from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
+from flakestorm.stats.intervals import in_places
 
 __all__ = ["LISTED", "markdown"]
 
@@ -68,8 +69,9 @@ def _scores(scores: Mapping[str, Score]) -> Iterator[str]:
         return
     rows = []
     for name, score in scores.items():
-        digits = 2 if scale_of(name, score) == 100 else 3
-        value = "no data" if score.value is None else f"{score.value:.{digits}f}"
+        full = scale_of(name, score)
+        digits = 2 if full == 100 else 3
+        value = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
         interval = (
             "" if score.low is None or score.high is None else f"{score.low:.{digits}f} to {score.high:.{digits}f}"
         )

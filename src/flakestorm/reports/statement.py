@@ -135,7 +135,8 @@ def threshold(report: Report, least: float | None) -> dict[str, Any] | None:
     name = next((name for name in SCORES if name in report.scores), None)
     value = None if name is None else _of_hundred(name, report.scores[name])
     outcome: Outcome = "inconclusive"
-    if value is not None and not (report.interrupted or report.stopped):
+    whole = not (report.interrupted or report.stopped or report.saved)  # a score of some trials only is another one
+    if value is not None and whole:
         outcome = "pass" if value >= least else "fail"
     return {"least": least, "score": name, "value": value, "outcome": outcome}
 

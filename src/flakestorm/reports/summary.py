@@ -15,6 +15,7 @@ from flakestorm.reports.grid import scale_of
 from flakestorm.reports.pages import source, still
 from flakestorm.reports.text import encodable
 from flakestorm.reports.trend import LAST, Point, curve
+from flakestorm.stats.intervals import in_places
 
 __all__ = ["render", "write_summary"]
 
@@ -58,8 +59,9 @@ def render(report: Report, *, history: Sequence[Point] = (), base: Path | str | 
 
 
 def _shown(name: str, score: Score) -> dict[str, str]:
-    digits = 2 if scale_of(name, score) == 100 else 3
-    number = "no data" if score.value is None else f"{score.value:.{digits}f}"
+    full = scale_of(name, score)
+    digits = 2 if full == 100 else 3
+    number = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
     known = score.low is not None and score.high is not None
     interval = f"{score.low:.{digits}f} to {score.high:.{digits}f}" if known else ""
     counts = f"{score.passed} of {score.conclusive} passed, {score.inconclusive} inconclusive"

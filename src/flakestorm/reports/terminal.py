@@ -23,6 +23,7 @@ from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken
+from flakestorm.stats.intervals import in_places
 
 if TYPE_CHECKING:
     pass
@@ -145,7 +146,7 @@ def _scores(page: _Page, report: Report) -> None:
     for name, score in report.scores.items():
         full = scale_of(name, score)
         digits = 2 if full == 100 else 3
-        value = "no data" if score.value is None else f"{score.value:.{digits}f}"
+        value = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
         if score.low is not None and score.high is not None:
             value += f" [{score.low:.{digits}f}, {score.high:.{digits}f}]"
         counts = f"{score.passed} of {score.conclusive} passed"

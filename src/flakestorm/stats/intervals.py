@@ -18,7 +18,7 @@ from math import sqrt
 
 from flakestorm.core.record import Record
 
-__all__ = ["Z95", "Rate", "Weighed", "weighted_rate", "wilson"]
+__all__ = ["Z95", "Rate", "Weighed", "in_places", "weighted_rate", "wilson"]
 
 Z95 = 1.959963984540054
 """The 97.5% point of the normal distribution: 95% two-sided."""
@@ -51,6 +51,19 @@ def _wilson(passed: float, n: float, z: float) -> tuple[float, float]:
     low = 0.0 if passed == 0 else max(0.0, centre - half)
     high = 1.0 if passed == n else min(1.0, centre + half)
     return low, high
+
+
+def in_places(value: float, places: int, *, full: float = 1.0) -> float:
+    """A score to so many decimal places, where only full marks become full marks: 0.99997 is 0.9999 and not 1, since
+    something failed.
+
+    Args:
+        value: the score, at most `full`.
+        places: decimal places kept.
+        full: the score where nothing failed.
+    """
+    rounded = round(value, places)
+    return round(full - 10.0**-places, places) if value < full <= rounded else rounded
 
 
 class Weighed(Record, frozen=True):

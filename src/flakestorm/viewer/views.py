@@ -184,7 +184,7 @@ def _grid(grid: Grid) -> dict[str, Any]:
 
 def _square(square: Square) -> dict[str, Any]:
     said = f"{square.scenario.name}, {square.invariant.id}: {_WORD[square.mark]}"
-    counted = f", {square.passed} of {square.conclusive} passed" if square.conclusive else ""
+    counted = f", {square.evidence}" if square.conclusive else ""
     beyond = f", {square.inconclusive} inconclusive" if square.conclusive and square.inconclusive else ""
     return {
         "mark": square.mark,

@@ -48,6 +48,40 @@ def test_an_agent_that_fails_anyway_and_a_report_of_another_command_are_refused(
             work.explore(api.Options(tapes=tmp_path / "c", resume=other))
 
 
+BESIDE = """
+def search(question: str) -> str:
+    return "three flights"
+
+TOOLS = {"search": search}
+
+def agent(prompt: str) -> str:
+    try:
+        found = TOOLS["search"](prompt)
+    except Exception:
+        found = "nothing"
+    return "I will not" if "strange" in prompt else f"Found {found}"
+"""
+
+
+def test_a_prompt_that_fails_anyway_is_not_kept_by_others_that_do_not(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(BESIDE)
+    (tmp_path / "flakestorm.yaml").write_text(
+        """
+version: "2.0"
+agent: {type: python, endpoint: "beside:agent", tools: "beside:TOOLS"}
+golden_prompts: [a flight, a strange flight]
+invariants: [{id: finds, type: contains, value: Found}]
+"""
+    )
+    work = api.load(tmp_path / "flakestorm.yaml")
+    report = work.explore(api.Options(tapes=tmp_path / "a"), modes=["error"])
+    assert (report.exit_code, report.verdict) == (3, "inconclusive")
+    assert report.headline == (
+        "prompt 1 could not be searched, for a promise is broken there without any fault; with the others, 1 of 1 "
+        "faults broke none"
+    )
+
+
 def up_down():
     from upstream import text
 

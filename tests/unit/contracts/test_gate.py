@@ -141,6 +141,21 @@ def test_the_gate_of_run_and_chaos(judged: list[Cell], min_score: float, exit_co
     assert score_gate(judged, run_score(judged), min_score=min_score).exit_code == exit_code
 
 
+def test_a_score_that_is_asked_for_and_is_not_there_is_no_pass() -> None:
+    """All mutations have weight 0, say: cells passed, but nothing counts."""
+    ruling = score_gate(cells("p"), run_score([]), min_score=0.9)
+    assert (ruling.exit_code, ruling.verdict) == (3, "inconclusive")
+    assert "no score to hold against the 0.9 asked for" in ruling.headline
+    assert score_gate(cells("p"), run_score([])).exit_code == 0
+
+
+def test_full_marks_are_for_no_failure_at_all() -> None:
+    judged = [c for n in range(30_000) for c in cells("p" if n else "f", prompt=n)]
+    assert (run_score(judged).value, contract_score(judged).value) == (0.9999, 99.99)
+    assert score_gate(judged, run_score(judged), min_score=1.0).exit_code == 1
+    assert (run_score(judged[1:]).value, contract_score(judged[1:]).value) == (1.0, 100.0)
+
+
 def test_the_headline_names_the_worst_cell_and_its_evidence() -> None:
     judged = cells("f", severity="low", invariant="b") + cells("fp", severity="critical")
     ruling = contract_gate(judged)

@@ -44,6 +44,13 @@ def test_a_slow_rise_has_no_single_step() -> None:
     assert finding.why
 
 
+def test_a_step_with_too_small_a_share_is_rarely_blamed_however_many_are_tried() -> None:
+    """Every step adds 0.05, which is not enough to be blamed; three are put to the test, each of them twice."""
+    curve = [0.1 + 0.9 * k / 18 for k in range(19)]
+    blamed = sum(bool(found(18, noisy(curve, seed)).causes) for seed in range(300))
+    assert blamed <= 0.05 * 300
+
+
 def test_a_replay_that_does_not_fail_again_cannot_be_told() -> None:
     finding = found(10, lambda _: Seen(False))
     assert (finding.conclusion, finding.spent) == ("cannot_tell", 2)

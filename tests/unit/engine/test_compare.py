@@ -1,7 +1,7 @@
 import pytest
 
 from compare_support import comparison_of, pair_of, run_result
-from flakestorm.engine.compare import Key, Side, Tally, pair, rule
+from flakestorm.engine.compare import Key, Pair, Side, Tally, pair, rule
 from flakestorm.engine.events import CellResult
 
 KEY = Key("calm", "a", 1)
@@ -69,9 +69,34 @@ def test_an_invariant_that_got_worse_is_not_hidden_by_others_that_got_better() -
     assert (found.conclusion, found.tally.tied) == ("regression", 12)
     assert "HEAD breaks i0" in found.headline
     worse, better, same = found.invariants
-    assert worse.adjusted == pytest.approx(3 * worse.p)
+    assert worse.adjusted == pytest.approx(6 * worse.p)  # half of alpha is for the whole, the rest for three
     assert worse.adjusted <= 0.05
     assert (better.tally, same.tally) == (Tally(won=12), Tally(tied=12))
+
+
+def test_many_questions_share_one_chance_of_a_false_alarm() -> None:
+    """Seven lost pairs say enough where nothing else was asked. Where ten invariants could have said so too, and none
+    did, they are weighed against that: the evidence is the mean, whose expectation is at most 1 for any dependence."""
+
+    def broken(at: int) -> Pair:
+        return pair_of([True] * 10, [n != at for n in range(10)])
+
+    alone, many = rule([LOST] * 7, alpha=0.05, delta=0.1), rule([broken(at) for at in range(7)], alpha=0.05, delta=0.1)
+    assert (alone.conclusion, many.conclusion) == ("regression", "inconclusive")
+    each = sum(line.evidence for line in many.invariants) / 10
+    assert many.regression == pytest.approx((alone.regression + each) / 2)
+    same = rule([broken(3)] * 7, alpha=0.05, delta=0.1)  # they agree on one of them
+    assert (same.conclusion, same.headline.split(":")[0]) == (
+        "inconclusive",
+        "too few pairs to tell whether HEAD is worse by 0.1",
+    )
+    assert rule([broken(3)] * 8, alpha=0.05, delta=0.1).conclusion == "regression"
+
+
+def test_a_difference_of_rates_lies_between_them() -> None:
+    found = rule([LOST, TIED], alpha=0.05, delta=0.1).difference
+    assert found is not None
+    assert (found.value, found.low, found.high) == (-0.5, -1.0, 1.0)
 
 
 def test_measures_are_paired_and_leave_out_what_is_not_known() -> None:

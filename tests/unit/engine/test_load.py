@@ -129,6 +129,12 @@ def test_the_knee_of_an_open_loop_is_a_rate() -> None:
     assert loaded(plan, runs[:40], [], {names[0]: Pace(4000, 3)}).why == "no knee up to 2.5 users a second"
 
 
+def test_a_knee_of_a_quick_agent_is_told_in_figures_that_differ() -> None:
+    runs = [run(name, at, ms + at / 1000) for name, ms in (("1 user", 0.2), ("10 users", 0.5)) for at in range(40)]
+    found = loaded(PLAN, runs, [], {**PACES, "10 users": Pace(1000, None)})
+    assert found.why.endswith("the median latency is 0.5 ms, after 0.2 ms at first")
+
+
 def test_limits_are_those_of_every_level() -> None:
     plan = load_plan(users=[1, 10], runs=40, invariants=[COMPLETES], prompts=["a"], limits=[(50, 130.0), (95, 500.0)])
     later = [run("10 users", at, 200 + at) for at in range(40)]

@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from compare_support import cell_of
+from compare_support import cell_of, run_result
+from flakestorm.core.verdict import Outcome
+from flakestorm.engine.events import CellResult, MutationInfo
 from flakestorm.engine.loaded import LevelResult, Loaded
 from flakestorm.engine.repeats import pass_ks, reliability, repeated, runs_passed
 from report_samples import sample
@@ -52,6 +54,23 @@ def test_recorded_airline_runs_give_the_published_figures(k, published) -> None:
     found = reliability(cells)
     assert found is not None
     assert round(found.pass_k[k - 1].value, 4) == published
+
+
+def test_two_mutations_of_a_prompt_are_no_repetition_of_one() -> None:
+    """Passing one and failing the other is not flaky: it is what the agent does, every time."""
+
+    def made(numbers: list[int], verdicts: list[Outcome]) -> list[CellResult]:
+        how = [MutationInfo("noise", f"op{number}", "a", "benign", number=number) for number in numbers]
+        runs = tuple(run_result(f"r-{at:04}", trial=at, mutation=m) for at, m in enumerate(how, 1))
+        cells = tuple(cell_of(verdict, trial=at) for at, verdict in enumerate(verdicts, 1))
+        return repeated(replace(sample(), runs=runs, cells=cells))
+
+    assert reliability(made([1, 2], ["pass", "fail"])) is None
+    found = reliability(made([1, 1, 2, 2], ["pass", "pass", "fail", "fail"]))
+    assert found is not None
+    assert found.flakes is not None
+    assert (found.flakes.flaky, found.flakes.cells) == (0, 2)
+    assert [(k.k, k.value, k.tasks) for k in found.pass_k] == [(1, 0.5, 2), (2, 0.5, 2)]
 
 
 def test_runs_that_put_load_on_the_agent_repeat_nothing() -> None:

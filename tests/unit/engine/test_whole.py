@@ -111,6 +111,18 @@ def test_phases_stand_side_by_side_under_names_of_their_own() -> None:
     assert set(report.scores) == {"contract", "overall"}
 
 
+def test_the_overall_score_is_full_where_every_phase_is_and_nowhere_else() -> None:
+    found = [
+        phase("chaos", 1.0, weight=0.35),
+        phase("contract", 100.0, weight=0.35),
+        phase("mutation", 1.0, weight=0.2),
+    ]
+    whole, nearly = overall(found), overall([*found[:2], phase("mutation", 0.9999, weight=0.2)])
+    assert whole is not None
+    assert nearly is not None
+    assert (whole.value, nearly.value) == (1.0, 0.9999)
+
+
 def test_what_could_not_be_judged_is_no_pass() -> None:
     whole = Whole(golden=1)
     report = whole.report(OUTLINE, [phase("replay", verdict="inconclusive")])

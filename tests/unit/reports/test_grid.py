@@ -20,6 +20,19 @@ def square(verdicts: str, *, also: bool = False) -> Square:
 
 
 @pytest.mark.parametrize(
+    ("verdicts", "evidence"),
+    [
+        ("PPII", "2 of 2 passed (95% interval 0.342 to 1.000)"),
+        ("FFP", "1 of 3 passed (95% interval 0.061 to 0.792)"),
+        ("II", ""),
+        ("", ""),
+    ],
+)
+def test_a_rate_has_its_count_and_its_interval(verdicts, evidence) -> None:
+    assert square(verdicts).evidence == evidence
+
+
+@pytest.mark.parametrize(
     ("verdicts", "mark", "rate"),
     [
         ("PP", "pass", "2/2"),

@@ -64,6 +64,30 @@ def test_nothing_judged_is_not_an_empty_success() -> None:
     assert case[0].get("message") == "The agent could not be reached."
 
 
+def passing(**more):
+    """A report all of whose cells passed, or missed a run beside others that passed."""
+    base = sample()
+    kept = tuple(c for c in base.cells if c.scenario in ("no-chaos", "booking-times-out") and c.verdict != "fail")
+    return replace(base, cells=tuple(c for c in kept if c.invariant == "always-answers"), **more)
+
+
+@pytest.mark.parametrize(("verdict", "tag"), [("inconclusive", "error"), ("fail", "failure"), ("pass", None)])
+def test_a_verdict_that_no_cell_tells_of_is_a_test_case_of_its_own(verdict, tag) -> None:
+    """Interrupted, out of budget, a score too low: every cell that was judged may have passed."""
+    report = passing(verdict=verdict, headline="the budget was reached")
+    root = ET.fromstring(junit(report))
+    SCHEMA.validate(root)
+    red = [child for case in root.iter("testcase") for child in case if child.tag in ("failure", "error")]
+    assert [(child.tag, child.get("message")) for child in red] == ([(tag, report.headline)] if tag else [])
+    assert int(root.get("errors")) + int(root.get("failures")) == len(red)
+
+
+def test_a_score_has_its_interval_and_its_counts() -> None:
+    said = {p.get("name"): p.get("value") for p in ET.fromstring(junit(sample())).iter("property")}
+    assert said["score.contract"] == "71.43"
+    assert said["score.contract.evidence"] == "95% interval 55.1 to 83.2; 13 of 19 passed, 7 inconclusive"
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(), max_size=40))
 def test_any_text_gives_xml_that_can_be_read(text) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from flakestorm.engine.events import PhaseResult
+from flakestorm.engine.events import PhaseResult, Score
 from flakestorm.reports.markdown import LISTED, markdown
 from report_samples import HOSTILE, empty, hostile, large, sample
 
@@ -86,3 +86,11 @@ def test_phases_are_told() -> None:
     said = rendered(replace(sample(), phases=phases)).said
     assert "✅ Pass" in said
     assert "not run" in said
+
+
+def test_nothing_that_failed_is_shown_as_full_marks() -> None:
+    scores = {"robustness": Score(0.9999, 0.999, 1.0, 19_999, 20_000, 0), "chaos": Score(1.0, 0.9, 1.0, 30, 30, 0)}
+    report = replace(sample(), scores=scores)
+    said = [line for line in markdown(report).splitlines() if line.lstrip("| ").startswith(("robustness", "chaos"))]
+    assert ["0.999" in said[0], "1.000" in said[1]] == [True, True]
+    assert "1.000" not in said[0].replace("0.999 to 1.000", "").replace("0.999, 1.000", "")

@@ -55,6 +55,8 @@ def test_it_is_json_whatever_agents_said() -> None:
         ({"verdict": "inconclusive"}, 10, "pass", "inconclusive"),
         ({"verdict": "pass", "interrupted": True}, 10, "inconclusive", "inconclusive"),
         ({"verdict": "pass", "stopped": "10 runs"}, None, None, "inconclusive"),
+        ({"verdict": "pass", "saved": 3}, 10, "inconclusive", "inconclusive"),
+        ({"verdict": "pass", "saved": 3}, None, None, "pass"),
         ({"verdict": "pass", "scores": {}}, 10, "inconclusive", "inconclusive"),
         ({"verdict": "pass", "scores": {"overall": Score(0.8, 0.7, 0.9, 8, 10, 0)}}, 80, "pass", "pass"),
         ({"verdict": "pass", "scores": {"chaos": Score(None, None, None, 0, 0, 4)}}, 0, "inconclusive", "inconclusive"),

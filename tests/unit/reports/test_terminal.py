@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from flakestorm.engine.events import FaultTally, ScenarioInfo
+from flakestorm.engine.events import FaultTally, ScenarioInfo, Score
 from flakestorm.reports.terminal import summary, text
 from report_samples import empty, hostile, large, sample
 
@@ -164,3 +164,11 @@ def test_the_default_is_standard_output(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_an_interrupted_report_says_so() -> None:
     assert "interrupted: only what had finished is shown" in text(replace(sample(), interrupted=True))
+
+
+def test_nothing_that_failed_is_shown_as_full_marks() -> None:
+    scores = {"robustness": Score(0.9999, 0.999, 1.0, 19_999, 20_000, 0), "chaos": Score(1.0, 0.9, 1.0, 30, 30, 0)}
+    report = replace(sample(), scores=scores)
+    said = [line for line in text(report).splitlines() if line.lstrip("| ").startswith(("robustness", "chaos"))]
+    assert ["0.999" in said[0], "1.000" in said[1]] == [True, True]
+    assert "1.000" not in said[0].replace("0.999 to 1.000", "").replace("0.999, 1.000", "")

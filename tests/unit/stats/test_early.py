@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import betabinom
+from scipy.stats import betabinom, binom
 
 from flakestorm.stats.early import RISK, decided, required
 
@@ -33,13 +33,41 @@ def test_foresight_is_the_beta_binomial(passed: int, failed: int, left: int, rat
     trials = passed + failed + left
     need = required(rate, trials) - passed
     chance = betabinom.sf(need - 1, left, passed + 1, failed + 1)
-    found = decided(passed, failed, trials=trials, rate=rate)
-    if need <= 0 or (passed + failed and 1 - chance < RISK * 0.99):
+    found, look = decided(passed, failed, trials=trials, rate=rate), RISK / 20
+    kept = passed + failed > 0 and passed / (passed + failed) >= rate
+    if need <= 0 or (kept and 1 - chance < look * 0.99):
         assert found == "pass"
-    elif need > left or (passed + failed and chance < RISK * 0.99):
+    elif need > left or (passed + failed and not kept and chance < look * 0.99):
         assert found == "fail"
-    elif RISK * 1.01 < chance < 1 - RISK * 1.01:
+    elif look * 1.01 < chance < 1 - look * 1.01:
         assert found is None
+
+
+@pytest.mark.parametrize(("trials", "rate"), [(20, 0.8), (50, 0.9), (100, 0.9), (100, 0.99)])
+def test_all_looks_together_keep_to_the_risk_whatever_the_rate_is(trials: int, rate: float) -> None:
+    """Exactly: every way to get to a stop, and how often all trials would have said otherwise from there."""
+    for true in (rate - 0.02, rate, min(rate + 0.005, 0.999), min(rate + 0.01, 0.999)):
+        open_, wrong = {0: 1.0}, 0.0
+        for n in range(1, trials + 1):
+            reached: dict[int, float] = {}
+            for passed, chance in open_.items():
+                reached[passed + 1] = reached.get(passed + 1, 0.0) + chance * true
+                reached[passed] = reached.get(passed, 0.0) + chance * (1 - true)
+            open_ = {}
+            for passed, chance in reached.items():
+                said = decided(passed, n - passed, trials=trials, rate=rate)
+                if said is None:
+                    open_[passed] = chance
+                    continue
+                passes = binom.sf(required(rate, trials) - passed - 1, trials - n, true)
+                wrong += chance * (1 - passes if said == "pass" else passes)
+        assert wrong < RISK
+
+
+def test_what_is_decided_is_what_the_trials_so_far_say() -> None:
+    """One pass of 2,000 trials that must all pass: it will hardly come to that, but nothing has failed yet."""
+    assert decided(1, 0, trials=60_000, rate=1.0) is None
+    assert decided(0, 1, trials=60_000, rate=1 / 60_000) is None
 
 
 def test_a_rule_without_exception_is_never_passed_early() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from flakestorm.core.choices import Choices
-from flakestorm.stats.intervals import Weighed, weighted_rate, wilson
+from flakestorm.stats.intervals import Weighed, in_places, weighted_rate, wilson
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -123,3 +123,8 @@ def test_the_interval_covers_the_truth_however_much_promises_move_together(
         assert rate is not None
         covered += rate.low <= p <= rate.high
     assert covered / repeats >= 0.90  # nominal 95%; discreteness and simulation noise take a little
+
+
+def test_only_full_marks_become_full_marks() -> None:
+    assert [in_places(x, 4) for x in (1.0, 0.99997, 0.99994, 0.94996, 0.0)] == [1.0, 0.9999, 0.9999, 0.95, 0.0]
+    assert [in_places(x, 2, full=100) for x in (100.0, 99.996, 66.6666)] == [100.0, 99.99, 66.67]

@@ -27,6 +27,29 @@ def test_nothing_becomes_likelier_and_order_is_kept(p_values: list[float]) -> No
     assert ranked == sorted(ranked)
 
 
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), max_size=8), st.floats(0.001, 0.5))
+def test_weighted_it_rejects_what_stepping_down_rejects(questions: list[tuple[float, float]], alpha: float) -> None:
+    open_ = sorted(range(len(questions)), key=lambda at: questions[at][0] / questions[at][1])
+    adjusted = holm([p for p, _ in questions], [weight for _, weight in questions])
+    while open_:
+        p, weight = questions[open_[0]]
+        level = alpha * weight / sum(questions[at][1] for at in open_)
+        if abs(p - level) < 1e-9:
+            return  # a matter of rounding
+        if p > level:
+            break
+        assert adjusted[open_.pop(0)] <= alpha
+    assert all(adjusted[at] > alpha for at in open_)
+
+
+def test_each_needs_a_weight() -> None:
+    assert holm([0.01, 0.04], [1, 1]) == holm([0.01, 0.04]) == pytest.approx((0.02, 0.04))
+    assert holm([0.01, 0.01, 0.01], [2, 1, 1]) == pytest.approx((0.02, 0.02, 0.02))
+    for weights in ([1.0], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="one weight above 0"):
+            holm([0.5, 0.5], weights)
+
+
 def test_a_probability_is_needed() -> None:
     with pytest.raises(ValueError, match=r"in 0\.\.1"):
         holm([0.5, 1.5])
