@@ -94,6 +94,34 @@ def test_a_failing_build_fails_with_its_reports_written(tmp_path, env) -> None:
     assert '"ruleId": "admits"' in (tmp_path / "my reports" / "report.sarif").read_text()
 
 
+def test_inputs_that_a_workflow_fills_with_nothing_are_the_defaults(tmp_path, env) -> None:
+    done = act(tmp_path, env, **dict.fromkeys(ACTION["inputs"], ""))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ACTION["inputs"]["output"]["default"] / "report.json").is_file()
+
+
+def test_an_earlier_builds_report_is_not_this_ones(tmp_path, env) -> None:
+    """On a runner whose folder is not emptied between builds."""
+    assert act(tmp_path, env).returncode == 0
+    (tmp_path / "github-output").unlink()
+    (tmp_path / "flakestorm.yaml").write_text("version: [")
+    assert act(tmp_path, env).returncode == 2
+    assert (tmp_path / "github-output").read_text() == "exit-code=2\n"
+    left = {path.name for path in (tmp_path / "flakestorm-report").iterdir()}
+    assert not left & {"report.json", "report.html", "junit.xml", "report.sarif"}
+
+
+def test_a_form_that_cannot_be_written_does_not_change_the_verdict(tmp_path, env) -> None:
+    (tmp_path / "flakestorm.yaml").write_text(CONFIG.replace("SCENARIO", "calm"))
+    full = tmp_path / "bin" / "flakestorm"  # a disk that has no room for this one file
+    full.parent.mkdir()
+    full.write_text(f'#!/bin/sh\ncase "$*" in *.sarif) exit 2;; esac\nexec "{FLAKESTORM}" "$@"\n')
+    full.chmod(0o755)
+    done = act(tmp_path, {**env, "PATH": f"{full.parent}{os.pathsep}{env['PATH']}"})
+    assert (done.returncode, "no report.sarif" in done.stderr) == (1, True), done.stderr
+    assert (tmp_path / "github-output").read_text().splitlines() == ["exit-code=1", "score=0"]
+
+
 def test_inputs_are_never_shell(tmp_path, env) -> None:
     done = act(tmp_path, env, config='x"; touch pwned; "$(touch pwned)')
     assert done.returncode == 2

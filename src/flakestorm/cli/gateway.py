@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flakestorm.cli.options import Globals, global_options
-from flakestorm.cli.record import make_room
+from flakestorm.cli.record import in_store, make_room
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
 
@@ -115,8 +115,9 @@ async def _serve(options: Globals, order: _Order, port: int, *, everything: bool
     from flakestorm.boundary.standing import Standing
     from flakestorm.tape.shelf import STORE
 
+    place = in_store(f"gateway-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape")
     standing = Standing(
-        tape=options.output or STORE / "tapes" / f"gateway-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape",
+        tape=options.output or place,
         store=STORE,
         environ=os.environ,
         tools=order.tools,

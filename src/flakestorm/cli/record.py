@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from flakestorm.errors import Misuse, TapeError
 if TYPE_CHECKING:
     from flakestorm.config.model import Config
 
-__all__ = ["config_of", "make_room", "named_tools", "record"]
+__all__ = ["config_of", "in_store", "make_room", "named_tools", "record"]
 
 
 def make_room(path: Path, *, forks: bool = False) -> None:
@@ -33,12 +34,13 @@ def make_room(path: Path, *, forks: bool = False) -> None:
     """
     if not path.is_file() or not path.stat().st_size or (forks and _is_fork(path)):
         return
-    from flakestorm.tape.shelf import STORE
+    from flakestorm.tape.shelf import STORE, keep_from_git
 
     written = datetime.fromtimestamp(path.stat().st_mtime)
     kept = STORE / "tapes" / f"{written:%Y%m%d-%H%M%S-%f}-{path.name}"
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        keep_from_git(STORE)
+        kept.parent.mkdir(exist_ok=True)
         shutil.copy2(path, kept)
     except OSError as error:
         raise Misuse(
@@ -46,6 +48,18 @@ def make_room(path: Path, *, forks: bool = False) -> None:
             "with -o"
         ) from error
     click.echo(f"what {path} held is kept as {kept}", err=True)
+
+
+def in_store(name: str) -> Path:
+    """The place in the store for a tape of this name, which git leaves alone.
+
+    A store that cannot be made is told of when the tape is written there.
+    """
+    from flakestorm.tape.shelf import STORE, keep_from_git
+
+    with suppress(OSError):
+        keep_from_git(STORE)
+    return STORE / "tapes" / name
 
 
 def _is_fork(path: Path) -> bool:
@@ -78,12 +92,9 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
     flakestorm record -o booking.tape --input "a flight to Oslo"
     flakestorm verify-tape booking.tape
     """
-    from flakestorm.tape.shelf import STORE
-
     if bool(command) == bool(texts):
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
-    name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
-    path = options.output or STORE / "tapes" / name
+    path = options.output or in_store(f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape")
     make_room(path)
     if texts:
         return _agent(options, prompt_of(texts), path)

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from flakestorm.core.record import Record
 
-__all__ = ["STORE", "Summary", "find", "summary"]
+__all__ = ["STORE", "Summary", "find", "keep_from_git", "summary"]
 
 STORE = Path(".flakestorm")
 """The folder of what belongs to no report: tapes, and where a standing gateway is."""
+
+
+def keep_from_git(folder: Path = STORE) -> Path:
+    """The folder, made if need be, with a file by which git leaves alone what lies there: conversations, keys.
+
+    Raises:
+        OSError: it cannot be made there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as out:
+        out.write("*\n")
+    return folder
 
 
 class Summary(Record, frozen=True):

@@ -7,7 +7,7 @@ import pytest
 from faults_support import JSON, RESULTS, tool_call
 from flakestorm.core.call import Reply
 from flakestorm.errors import TapeDamaged
-from flakestorm.tape.shelf import Summary, find, summary
+from flakestorm.tape.shelf import Summary, find, keep_from_git, summary
 from tape_support import Run
 
 
@@ -49,3 +49,12 @@ def test_tapes_are_found_below_every_folder_once_and_in_order(tmp_path: Path) ->
     (reports / "folder.tape").mkdir()
     assert find([reports, store, reports / "1", tmp_path / "none"]) == [first, second, third]
     assert find([]) == []
+
+
+def test_git_leaves_the_store_alone_and_an_own_rule_stays(tmp_path: Path) -> None:
+    store = tmp_path / "deep" / ".flakestorm"
+    assert keep_from_git(store) == store
+    assert (store / ".gitignore").read_text() == "*\n"
+    (store / ".gitignore").write_text("*.key\n")
+    keep_from_git(store)
+    assert (store / ".gitignore").read_text() == "*.key\n"
