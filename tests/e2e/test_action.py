@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -138,11 +139,13 @@ def test_outputs_are_those_of_the_step() -> None:
 
 
 def test_the_workflow_shown_gives_inputs_there_are_and_takes_files_there_will_be() -> None:
-    steps = {step["uses"].partition("@")[0]: step.get("with", {}) for step in GITHUB["jobs"]["agent"]["steps"]}
+    uses = [step for step in GITHUB["jobs"]["agent"]["steps"] if "uses" in step]
+    steps = {step["uses"].partition("@")[0]: step.get("with", {}) for step in uses}
     assert steps["flakestorm/flakestorm"].keys() <= ACTION["inputs"].keys()
     folder = ACTION["inputs"]["output"]["default"]
     assert steps["github/codeql-action/upload-sarif"]["sarif_file"] == f"{folder}/report.sarif"
     assert steps["actions/upload-artifact"]["path"] == folder
+    assert steps["actions/cache"]["path"].split() == [path.rstrip("/") for path in GITLAB["flakestorm"]["cache"]["paths"]]
 
 
 def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
@@ -152,8 +155,16 @@ def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
         assert done.returncode == 0, done.stderr
     assert (tmp_path / job["artifacts"]["reports"]["junit"]).read_text().startswith("<?xml")
     assert 'data-testid="phase"' in (tmp_path / "flakestorm" / "report.html").read_text()
-    for path in job["cache"]["paths"]:
-        assert (tmp_path / path).is_dir()
+    cached = [tmp_path / path for path in job["cache"]["paths"]]
+    assert all(path.exists() for path in cached)
+    assert not list((tmp_path / ".flakestorm").glob("*.sqlite3-wal")) or not (
+        tmp_path / ".flakestorm" / "store.sqlite3-wal"
+    ).stat().st_size  # all that is saved is in the files that are cached
+    for path in [*tmp_path.joinpath(".flakestorm").iterdir()]:
+        if path not in cached:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    listed = bash("flakestorm report", tmp_path, env)
+    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, 2), listed.stderr
 
 
 def test_the_commands_shown_run(tmp_path, env) -> None:

@@ -30,7 +30,8 @@ class _Group(click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {param.name for param in self.params}
-        more = [param.get_help_record(ctx) for param in self.commands["issue"].params if param.name not in own]
+        issuing = (param for param in self.commands["issue"].params if isinstance(param, click.Option))
+        more = [param.get_help_record(ctx) for param in issuing if param.name not in own]
         super().format_options(ctx, formatter)
         with formatter.section("Options after REPORT.json|RUN"):
             formatter.write_dl([record for record in more if record is not None])
