@@ -145,7 +145,9 @@ def test_the_workflow_shown_gives_inputs_there_are_and_takes_files_there_will_be
     folder = ACTION["inputs"]["output"]["default"]
     assert steps["github/codeql-action/upload-sarif"]["sarif_file"] == f"{folder}/report.sarif"
     assert steps["actions/upload-artifact"]["path"] == folder
-    assert steps["actions/cache"]["path"].split() == [path.rstrip("/") for path in GITLAB["flakestorm"]["cache"]["paths"]]
+    assert steps["actions/cache"]["path"].split() == [
+        path.rstrip("/") for path in GITLAB["flakestorm"]["cache"]["paths"]
+    ]
 
 
 def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
@@ -157,9 +159,10 @@ def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
     assert 'data-testid="phase"' in (tmp_path / "flakestorm" / "report.html").read_text()
     cached = [tmp_path / path for path in job["cache"]["paths"]]
     assert all(path.exists() for path in cached)
-    assert not list((tmp_path / ".flakestorm").glob("*.sqlite3-wal")) or not (
-        tmp_path / ".flakestorm" / "store.sqlite3-wal"
-    ).stat().st_size  # all that is saved is in the files that are cached
+    assert (
+        not list((tmp_path / ".flakestorm").glob("*.sqlite3-wal"))
+        or not (tmp_path / ".flakestorm" / "store.sqlite3-wal").stat().st_size
+    )  # all that is saved is in the files that are cached
     for path in [*tmp_path.joinpath(".flakestorm").iterdir()]:
         if path not in cached:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
