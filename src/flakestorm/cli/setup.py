@@ -30,7 +30,7 @@ def init(options: Globals, path: Path | None, force: bool, ports: tuple[int, ...
     from flakestorm.discovery.running import PORTS
     from flakestorm.reports.text import visible
 
-    target = path or options.config_path
+    target = path or options.output or options.config_path
     if target.is_dir():
         target = target / "flakestorm.yaml"
     if target.exists() and not force:
