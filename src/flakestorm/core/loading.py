@@ -128,13 +128,13 @@ def _parts(name: str, key: str) -> tuple[str, list[str]]:
 def _no_module(name: str, module: str, folder: Path) -> str:
     """That there is no such module, and which is most like it in the place where it was looked for."""
     *package, _ = module.split(".")
-    beside = folder.joinpath(*package)
-    files = islice(beside.glob("*.py"), _LOOKED_AT)
-    names = {path.stem for path in files} | {
-        path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)
-    }
+    src = source_folder(folder)
+    names: set[str] = set()
+    for beside in (Path(place, *package) for place in (folder, *src)):
+        names |= {path.stem for path in islice(beside.glob("*.py"), _LOOKED_AT)}
+        names |= {path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)}
     whole = {".".join((*package, each)) for each in names if each.isidentifier()}
-    where = f"it is neither in {folder} nor in the current folder, nor is it installed"
+    where = f"it is neither in {folder}{' or its src' if src else ''} nor in the current folder, nor is it installed"
     return f"{name}: the module {module!r} cannot be imported: {where}{_hint(module, whole)}"
 
 

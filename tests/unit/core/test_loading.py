@@ -118,6 +118,8 @@ def test_a_project_in_src_layout_finds_its_own_package_before_an_installed_one(t
         (package.parent / "pyproject.toml").write_text("")
         with importing_from(package.parent):
             assert load(package.parent, "same_name.agent:x") == "the project"
+            with pytest.raises(ConfigError, match=r"or its src .*did you mean 'same_name\.agent'"):
+                load(package.parent, "same_name.agnet:x")
         assert sys.path == before
         assert not any(name.startswith("same_name") for name in sys.modules)
     finally:
