@@ -130,7 +130,7 @@ def _no_module(name: str, module: str, folder: Path) -> str:
     *package, _ = module.split(".")
     src = source_folder(folder)
     names: set[str] = set()
-    for beside in (Path(place, *package) for place in (folder, *src)):
+    for beside in (place.joinpath(*package) for place in (folder, *map(Path, src))):
         names |= {path.stem for path in islice(beside.glob("*.py"), _LOOKED_AT)}
         names |= {path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)}
     whole = {".".join((*package, each)) for each in names if each.isidentifier()}
