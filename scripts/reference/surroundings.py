@@ -58,7 +58,26 @@ _OTHERS = {
     "`FLAKESTORM_DEMO_*`": "set by `flakestorm demo` for its own config; `python -m flakestorm.demo` gives agents "
     "`FLAKESTORM_DEMO_TOOLS_URL`",
 }
-_INTRO = """# Environment variables
+_FILES = {
+    "`reports/` (`output.path`), a folder for each command": "the report as page and JSON, and in `tapes/` a tape of "
+    "every run; with `-o`, they lie beside that file",
+    "`.flakestorm/store.sqlite3`, `.flakestorm/content/`": "what is saved: reports, and their tapes, each content "
+    "once; `flakestorm tapes prune` makes room",
+    "`.flakestorm/tapes/`": "tapes of `record`, `gateway` and `tapes import` without `-o`, and copies of recordings "
+    "that were recorded over",
+    "`.flakestorm/mutations/`": "what the config's `model` wrote for `engine: llm`",
+    "`.flakestorm/gateway`": "where a standing gateway is, while it stands",
+    "`.flakestorm/certificate.key`": "the project's own key for certificates, if no other was given",
+    "`.flakestorm/trust/`": "the key that tapes are sealed with, only where the user's home cannot be written to",
+    "`~/.local/state/flakestorm/key`": "that key, else",
+    "`sessions/`": "sessions of `replay export`, `import` and `--from-langsmith` without `-o`",
+    "`tapes/` beside a test": "what pytest's fixture [`tape`](../how-to/pytest.md#record-once-replay-ever-after) "
+    "recorded",
+}
+_FILED = """Reports and tapes hold conversations, without the [secrets](../explanation/redaction.md) that are removed.
+`.flakestorm/` lies beside the config (for tapes without a report: in the current folder) and tells git to leave it
+alone; whether the rest is committed is up to you and your `.gitignore`."""
+_INTRO = """# Environment variables, and files
 
 Any variable can stand in a config as `${VAR}`. Those below mean something by themselves.
 """
@@ -81,6 +100,7 @@ def page() -> str:
     parts += ["### Where providers are", _PROVIDERS]
     parts += [table(("variable", "upstream by default", "given"), rows)]
     parts += ["## Others", table(("variable", "meaning"), _OTHERS.items())]
+    parts += ["## Files that are written", table(("where", "what"), _FILES.items()), _FILED]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -94,6 +95,34 @@ def test_a_failing_build_fails_with_its_reports_written(tmp_path, env) -> None:
     assert '"ruleId": "admits"' in (tmp_path / "my reports" / "report.sarif").read_text()
 
 
+def test_inputs_that_a_workflow_fills_with_nothing_are_the_defaults(tmp_path, env) -> None:
+    done = act(tmp_path, env, **dict.fromkeys(ACTION["inputs"], ""))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ACTION["inputs"]["output"]["default"] / "report.json").is_file()
+
+
+def test_an_earlier_builds_report_is_not_this_ones(tmp_path, env) -> None:
+    """On a runner whose folder is not emptied between builds."""
+    assert act(tmp_path, env).returncode == 0
+    (tmp_path / "github-output").unlink()
+    (tmp_path / "flakestorm.yaml").write_text("version: [")
+    assert act(tmp_path, env).returncode == 2
+    assert (tmp_path / "github-output").read_text() == "exit-code=2\n"
+    left = {path.name for path in (tmp_path / "flakestorm-report").iterdir()}
+    assert not left & {"report.json", "report.html", "junit.xml", "report.sarif"}
+
+
+def test_a_form_that_cannot_be_written_does_not_change_the_verdict(tmp_path, env) -> None:
+    (tmp_path / "flakestorm.yaml").write_text(CONFIG.replace("SCENARIO", "calm"))
+    full = tmp_path / "bin" / "flakestorm"  # a disk that has no room for this one file
+    full.parent.mkdir()
+    full.write_text(f'#!/bin/sh\ncase "$*" in *.sarif) exit 2;; esac\nexec "{FLAKESTORM}" "$@"\n')
+    full.chmod(0o755)
+    done = act(tmp_path, {**env, "PATH": f"{full.parent}{os.pathsep}{env['PATH']}"})
+    assert (done.returncode, "no report.sarif" in done.stderr) == (1, True), done.stderr
+    assert (tmp_path / "github-output").read_text().splitlines() == ["exit-code=1", "score=0"]
+
+
 def test_inputs_are_never_shell(tmp_path, env) -> None:
     done = act(tmp_path, env, config='x"; touch pwned; "$(touch pwned)')
     assert done.returncode == 2
@@ -110,11 +139,15 @@ def test_outputs_are_those_of_the_step() -> None:
 
 
 def test_the_workflow_shown_gives_inputs_there_are_and_takes_files_there_will_be() -> None:
-    steps = {step["uses"].partition("@")[0]: step.get("with", {}) for step in GITHUB["jobs"]["agent"]["steps"]}
+    uses = [step for step in GITHUB["jobs"]["agent"]["steps"] if "uses" in step]
+    steps = {step["uses"].partition("@")[0]: step.get("with", {}) for step in uses}
     assert steps["flakestorm/flakestorm"].keys() <= ACTION["inputs"].keys()
     folder = ACTION["inputs"]["output"]["default"]
     assert steps["github/codeql-action/upload-sarif"]["sarif_file"] == f"{folder}/report.sarif"
     assert steps["actions/upload-artifact"]["path"] == folder
+    assert steps["actions/cache"]["path"].split() == [
+        path.rstrip("/") for path in GITLAB["flakestorm"]["cache"]["paths"]
+    ]
 
 
 def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
@@ -124,8 +157,17 @@ def test_the_gitlab_job_shown_runs(tmp_path, env) -> None:
         assert done.returncode == 0, done.stderr
     assert (tmp_path / job["artifacts"]["reports"]["junit"]).read_text().startswith("<?xml")
     assert 'data-testid="phase"' in (tmp_path / "flakestorm" / "report.html").read_text()
-    for path in job["cache"]["paths"]:
-        assert (tmp_path / path).is_dir()
+    cached = [tmp_path / path for path in job["cache"]["paths"]]
+    assert all(path.exists() for path in cached)
+    assert (
+        not list((tmp_path / ".flakestorm").glob("*.sqlite3-wal"))
+        or not (tmp_path / ".flakestorm" / "store.sqlite3-wal").stat().st_size
+    )  # all that is saved is in the files that are cached
+    for path in [*tmp_path.joinpath(".flakestorm").iterdir()]:
+        if path not in cached:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    listed = bash("flakestorm report", tmp_path, env)
+    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, 2), listed.stderr
 
 
 def test_the_commands_shown_run(tmp_path, env) -> None:

@@ -1,5 +1,6 @@
 """`flakestorm init`: from an agent that is there to a report about it."""
 
+import shlex
 import socket
 import subprocess
 import sys
@@ -85,6 +86,23 @@ def test_a_project_in_python_is_read_and_never_run(tmp_path: Path) -> None:
     assert judged.report is not None, judged.err
     assert judged.cell("tools down", "admits-outage")["verdict"] == "pass"
     assert judged.run("tools down")["faults"]["fired"][0]["site"] == "tool/search#1"
+
+
+def test_a_project_in_src_layout_is_judged_and_the_next_command_is_one_to_copy(tmp_path: Path) -> None:
+    """Its modules import one another by the package's name, and nobody has installed it."""
+    package = tmp_path / "mein Bot ü" / "src" / "my_bot"
+    package.mkdir(parents=True)
+    (tmp_path / "mein Bot ü" / "pyproject.toml").write_text("[project]\nname = 'my-bot'\nversion = '1'\n")
+    (package / "__init__.py").touch()
+    (package / "words.py").write_text("SORRY = 'sorry: '\n")
+    (package / "agent.py").write_text("from my_bot.words import SORRY\ndef answer(text):\n    return SORRY + text\n")
+    done = flakestorm(tmp_path, "init", "mein Bot ü", "--no-probe")
+    assert done.code == 0, done.err
+    _, verify, *_ = done.out.split("`")
+    program, *words = shlex.split(verify)
+    assert (program, words) == ("flakestorm", ["verify", "-c", "mein Bot ü/flakestorm.yaml"])
+    asked = flakestorm(tmp_path, *words)
+    assert (asked.code, "agent: answers" in asked.out) == (0, True), asked.out + asked.err
 
 
 def test_an_existing_file_is_kept_and_a_wrong_port_is_nobodys(tmp_path: Path) -> None:

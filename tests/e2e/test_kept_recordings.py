@@ -82,3 +82,16 @@ def test_a_fork_keeps_recordings_and_replaces_forks(tmp_path, up: Upstream) -> N
     before = (tmp_path / "b-a.tape").read_bytes()
     assert [flakestorm(tmp_path, *words, "b-a.tape").code for _ in range(2)] == [0, 0]
     assert kept(tmp_path) == [before]
+
+
+@pytest.mark.parametrize("words", [(), ("-o", "a.tape")], ids=["in the store", "over another"])
+def test_git_does_not_offer_what_is_kept_in_the_store(tmp_path, up: Upstream, words) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, env=clean_env())
+    for _ in range(2):
+        assert flakestorm(tmp_path, "record", *words, "--", sys.executable, "-c", CALLS, f"{up.url}/x").code == 0
+    assert list((tmp_path / ".flakestorm" / "tapes").glob("*.tape"))
+    listed = subprocess.run(
+        ["git", "-C", str(tmp_path), "status", "--short", "--untracked-files=all"],
+        check=True, env=clean_env(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert ".flakestorm" not in listed.stdout

@@ -87,6 +87,19 @@ def test_the_exit_code_is_the_verdict_whatever_becomes_of_the_streams(
     assert int((tmp_path / "code").read_text()) == code
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder that somebody is in cannot be removed there")
+@pytest.mark.parametrize("words", ["profiles", "report", "contract run -c ../flakestorm.yaml", "init"])
+def test_a_folder_that_was_removed_under_its_user_is_named_as_the_trouble(tmp_path: Path, words: str) -> None:
+    (tmp_path / "gone").mkdir()
+    script = f'cd gone && rmdir ../gone && exec "$0" {words}'
+    done = subprocess.run(
+        ["sh", "-c", script, str(FLAKESTORM)],
+        cwd=tmp_path, env=clean_env(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
+    assert "internal" not in done.stderr
+
+
 def test_tools_of_an_ipv6_world_are_named_and_broken_by_url(tmp_path: Path, ipv6_world: str) -> None:
     (tmp_path / "agent.py").write_text(f"import httpx\nprint(httpx.get('{ipv6_world}/a').status_code)")
     write_config(

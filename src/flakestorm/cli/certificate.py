@@ -26,7 +26,15 @@ _options = global_options_with(FORMS)
 
 
 class _Group(click.Group):
-    """`verify` is a command; whatever else comes first is the report to certify."""
+    """`verify` is a command; whatever else comes first is the report to certify, and help tells its options, too."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {param.name for param in self.params}
+        issuing = (param for param in self.commands["issue"].params if isinstance(param, click.Option))
+        more = [param.get_help_record(ctx) for param in issuing if param.name not in own]
+        super().format_options(ctx, formatter)
+        with formatter.section("Options after REPORT.json|RUN"):
+            formatter.write_dl([record for record in more if record is not None])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -115,10 +115,11 @@ def _order(options: Globals, configured: bool, profile: str | None, injections: 
 
 async def _serve(options: Globals, order: _Order, port: int, *, everything: bool) -> int:
     from flakestorm.boundary.standing import Standing
-    from flakestorm.tape.shelf import STORE
+    from flakestorm.tape.shelf import STORE, in_store
 
+    place = in_store(f"gateway-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape")
     standing = Standing(
-        tape=options.output or STORE / "tapes" / f"gateway-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape",
+        tape=options.output or place,
         store=STORE,
         environ=os.environ,
         tools=order.tools,

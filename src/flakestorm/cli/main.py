@@ -199,6 +199,15 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
+def _nowhere() -> bool:
+    """Whether the current folder was removed while somebody was in it."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _run(args: list[str] | None) -> int:
     try:
         result = cli.main(args=args, prog_name="flakestorm", standalone_mode=False)
@@ -221,6 +230,9 @@ def _run(args: list[str] | None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # wherever a name is looked at first
             click.echo(f"error: {str(error.filename)[:60]!r}...: the system takes no file names that long", err=True)
+            return 2
+        if isinstance(error, FileNotFoundError) and _nowhere():
+            click.echo("error: the current folder is not there any more; go to one that is, and try again", err=True)
             return 2
         if os.environ.get("FLAKESTORM_DEBUG"):
             raise

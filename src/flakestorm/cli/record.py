@@ -42,12 +42,11 @@ def record(options: Globals, texts: tuple[str, ...], command: tuple[str, ...]) -
     flakestorm record -o booking.tape --input "a flight to Oslo"
     flakestorm verify-tape booking.tape
     """
-    from flakestorm.tape.shelf import STORE, make_room
+    from flakestorm.tape.shelf import in_store, make_room
 
     if bool(command) == bool(texts):
         raise Misuse("say what to record: a program (record -- COMMAND), or an input for the agent (--input TEXT)")
-    name = f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape"
-    path = options.output or STORE / "tapes" / name
+    path = options.output or in_store(f"record-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.tape")
     make_room(path, partial(click.echo, err=True))
     if texts:
         return _agent(options, prompt_of(texts), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def init(options: Globals, path: Path | None, force: bool, ports: tuple[int, ...
     from flakestorm.discovery.running import PORTS
     from flakestorm.reports.text import visible
 
-    target = path or options.config_path
+    target = path or options.output or options.config_path
     if target.is_dir():
         target = target / "flakestorm.yaml"
     if target.exists() and not force:
@@ -46,7 +47,8 @@ def init(options: Globals, path: Path | None, force: bool, ports: tuple[int, ...
     if tools := [*found.urls, *found.functions]:
         click.echo(f"tools {visible(', '.join(tools))}")
     edit = "" if found.endpoint else "nothing was found here, so edit it, "
-    click.echo(f"next: {edit}`flakestorm verify`, then `flakestorm contract run`")
+    named = "" if target == Path("flakestorm.yaml") else f" -c {shlex.quote(str(target))}"
+    click.echo(f"next: {edit}`flakestorm verify{named}`, then `flakestorm contract run{named}`")
     return 0
 
 

@@ -83,10 +83,10 @@ def import_(options: Globals, files: tuple[Path, ...], form: str) -> int:
     A file that cannot be imported is named with the reason, the others are imported, and the exit code is 2.
     """
     from flakestorm.importers.files import import_file, tape_names
-    from flakestorm.tape.shelf import STORE
+    from flakestorm.tape.shelf import in_store
     from flakestorm.tape.text import plain
 
-    folder = options.output or STORE / "tapes"
+    folder = options.output or in_store("")
     tools = _tools(options)
     refused = 0
     for file, name in zip(files, tape_names(files), strict=True):

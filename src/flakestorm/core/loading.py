@@ -17,7 +17,7 @@ from typing import Any
 from flakestorm.core.registry import nearest
 from flakestorm.errors import AgentUnreachable, ConfigError
 
-__all__ = ["LOADED", "demand_module", "importing_from", "last_frames", "load_object"]
+__all__ = ["LOADED", "demand_module", "importing_from", "last_frames", "load_object", "source_folder"]
 
 LOADED: set[str] = set()
 """The modules that were imported here so far. What they have done to this process nobody knows."""
@@ -29,12 +29,12 @@ _LOOKED_AT = 1000
 
 @contextmanager
 def importing_from(folder: Path) -> Iterator[None]:
-    """While entered, modules are looked for in this folder and the current one first.
+    """While entered, modules are looked for in this folder and the current one first, then in the folder's own `src`.
 
     It stays entered for as long as an agent is used, because functions import too. Leaving it forgets the folder's own
     modules that were imported meanwhile, so a later agent of another folder does not get them by mistake.
     """
-    added = list(dict.fromkeys((str(folder), str(Path.cwd()))))
+    added = list(dict.fromkeys((str(folder), str(Path.cwd()), *source_folder(folder))))
     before = set(sys.modules)
     sys.path[:0] = added
     importlib.invalidate_caches()
@@ -46,6 +46,17 @@ def importing_from(folder: Path) -> Iterator[None]:
                 sys.path.remove(path)
         for name in [name for name, module in list(sys.modules.items()) if name not in before and _in(module, folder)]:
             del sys.modules[name]
+
+
+def source_folder(folder: Path) -> tuple[str, ...]:
+    """The `src` of a project in src layout, none of any other.
+
+    It goes before what is installed: a checkout of another version must not get the working copy's code because that
+    is installed in place.
+    """
+    src = folder / "src"
+    project = any((folder / name).is_file() for name in ("pyproject.toml", "setup.py", "setup.cfg"))
+    return (str(src),) if project and src.is_dir() and not (src / "__init__.py").exists() else ()
 
 
 def load_object(name: str, *, folder: Path, key: str) -> Any:
@@ -117,13 +128,13 @@ def _parts(name: str, key: str) -> tuple[str, list[str]]:
 def _no_module(name: str, module: str, folder: Path) -> str:
     """That there is no such module, and which is most like it in the place where it was looked for."""
     *package, _ = module.split(".")
-    beside = folder.joinpath(*package)
-    files = islice(beside.glob("*.py"), _LOOKED_AT)
-    names = {path.stem for path in files} | {
-        path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)
-    }
+    src = source_folder(folder)
+    names: set[str] = set()
+    for beside in (place.joinpath(*package) for place in (folder, *map(Path, src))):
+        names |= {path.stem for path in islice(beside.glob("*.py"), _LOOKED_AT)}
+        names |= {path.parent.name for path in islice(beside.glob("*/__init__.py"), _LOOKED_AT)}
     whole = {".".join((*package, each)) for each in names if each.isidentifier()}
-    where = f"it is neither in {folder} nor in the current folder, nor is it installed"
+    where = f"it is neither in {folder}{' or its src' if src else ''} nor in the current folder, nor is it installed"
     return f"{name}: the module {module!r} cannot be imported: {where}{_hint(module, whole)}"
 
 
@@ -147,7 +158,7 @@ def last_frames(error: BaseException, count: int = 3) -> str:
 
 def _check_origin(top: str, folder: Path, key: str) -> None:
     """Two agents of one name cannot live in one process; silently taking the other one would judge the wrong code."""
-    wanted = PathFinder.find_spec(top, [str(folder)])
+    wanted = PathFinder.find_spec(top, [str(folder), *source_folder(folder)])
     loaded = sys.modules.get(top)
     if wanted is None or wanted.origin is None or loaded is None:
         return

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from flakestorm.core.loading import source_folder
+
 __all__ = ["INPUT_KEYS", "App", "Code", "python_files", "read"]
 
 INPUT_KEYS = ("input", "message", "prompt", "query", "question", "text", "content", "user_input", "q")
@@ -26,13 +28,15 @@ _PROVIDERS = re.compile(r"openai|anthropic|googleapis|mistral|cohere|groq|azure|
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A web app: `module:name`, of which framework, its best POST route, and the key that takes the input."""
+    """A web app: `module:name`, of which framework, its best POST route, the key that takes the input, and its root:
+    the folder that the module is imported from, if not the project's own."""
 
     module: str
     name: str
     framework: str
     path: str
     key: str = ""
+    root: str = ""
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ def python_files(folder: Path) -> Iterator[Path]:
 def read(folder: Path) -> Code:
     """What the Python files of a folder say. One that cannot be read says nothing."""
     code = Code()
+    packaged = bool(source_folder(folder))
     for path in python_files(folder):
         try:
             if path.stat().st_size > _MOST_BYTES:
@@ -82,8 +87,9 @@ def read(folder: Path) -> Code:
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         parts = path.relative_to(folder).with_suffix("").parts
+        root = "src" if packaged and parts[0] == "src" else ""
         if all(part.isidentifier() for part in parts):
-            _module(code, tree, ".".join(parts))
+            _module(code, tree, ".".join(parts[1:] if root else parts), root)
         if any(_constant(call, 0) == "--port" for call in _calls(tree) if _name(call.func) == "add_argument"):
             code.programs.append(path.relative_to(folder).as_posix())
     code.functions.sort(key=lambda name: _AGENTS.index(name.partition(":")[2]))
@@ -91,7 +97,7 @@ def read(folder: Path) -> Code:
     return code
 
 
-def _module(code: Code, tree: ast.Module, module: str) -> None:
+def _module(code: Code, tree: ast.Module, module: str, root: str) -> None:
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     for node in tree.body:
@@ -101,7 +107,7 @@ def _module(code: Code, tree: ast.Module, module: str) -> None:
             if not isinstance(target, ast.Name):
                 continue
             if made in _APPS and (routes := _routes(target.id, functions, classes)):
-                code.apps.append(App(module, target.id, _APPS[made], *routes[0]))
+                code.apps.append(App(module, target.id, _APPS[made], *routes[0], root=root))
             elif made in _RUNNABLES or (made == "compile" and not _is_re(node.value)):
                 code.runnables.append(f"{module}:{target.id}")
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in _AGENTS and _takes_one(node):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flakestorm.config.starter import Found
+from flakestorm.core.loading import source_folder
 from flakestorm.discovery import code, process, running
 from flakestorm.tape.redact import is_secret_name
 
@@ -76,7 +77,9 @@ def _langgraph(folder: Path) -> dict[str, Any]:
     for name, place in graphs.items() if isinstance(graphs, dict) else ():
         place = place.get("path") if isinstance(place, dict) else place
         file, colon, attribute = str(place).rpartition(":")
-        module = file.removeprefix("./").removesuffix(".py").replace("/", ".")
+        file = file.removeprefix("./")
+        file = file.removeprefix("src/") if source_folder(folder) else file
+        module = file.removesuffix(".py").replace("/", ".")
         if colon and all(part.isidentifier() for part in (*module.split("."), attribute)):
             return {
                 "type": "langchain",
@@ -90,16 +93,18 @@ def _app(said: code.Code) -> dict[str, Any]:
     if not said.apps:
         return {}
     app = said.apps[0]
+    name = f"{app.module}:{app.name}"
+    placed = f"{app.root}/{app.module.replace('.', '/')}:{app.name}" if app.root else name
     start = {
-        "fastapi": f"python -m uvicorn {app.module}:{app.name} --port {{port}}",
-        "flask": f"python -m flask --app {app.module}:{app.name} run --port {{port}}",
-        "quart": f"python -m quart --app {app.module}:{app.name} run --port {{port}}",
+        "fastapi": f"python -m uvicorn {name}{f' --app-dir {app.root}' if app.root else ''} --port {{port}}",
+        "flask": f"python -m flask --app {placed} run --port {{port}}",
+        "quart": f"python -m quart --app {placed} run --port {{port}}",
     }[app.framework]
     return {
         "endpoint": f"http://127.0.0.1:{{port}}{app.path}",
         "start": start,
         "request_template": json.dumps({app.key: "{prompt}"}) if app.key else "",
-        "notes": [f"the {app.framework} app {app.module}:{app.name}"],
+        "notes": [f"the {app.framework} app {name}"],
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from flakestorm.errors import MissingExtra, Misuse
 from flakestorm.reports.dsse import EXTRA
+from flakestorm.tape.shelf import keep_from_git
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -137,10 +138,7 @@ def _make(file: Path) -> None:
         raise _missing() from error
     content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        ignore = file.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")  # nobody should commit it
+        keep_from_git(file.parent)  # nobody should commit it
         handle, part = tempfile.mkstemp(prefix=f".{FILE}.", dir=file.parent)  # for its owner alone, from the start
         try:
             with os.fdopen(handle, "wb") as out:

@@ -16,6 +16,7 @@ from typing import Any
 from flakestorm.errors import Misuse
 from flakestorm.store.content import Content
 from flakestorm.store.database import FILE, Values
+from flakestorm.tape.shelf import keep_from_git
 
 __all__ = ["BUSY_S", "MIGRATIONS", "Sqlite", "connect", "explained"]
 
@@ -151,10 +152,7 @@ class Sqlite:
         self.file, self.place = folder / FILE, str(folder)
         if write:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                ignore = folder / ".gitignore"
-                if not ignore.exists():
-                    ignore.write_text("*\n", encoding="utf-8")
+                keep_from_git(folder)
             except OSError as error:
                 raise explained(error, folder) from error
         elif not self.file.is_file():

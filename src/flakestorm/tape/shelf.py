@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from flakestorm.core.record import Record
 from flakestorm.errors import Misuse, TapeError
 
-__all__ = ["STORE", "Summary", "find", "make_room", "summary"]
+__all__ = ["STORE", "Summary", "find", "in_store", "keep_from_git", "make_room", "summary"]
 
 STORE = Path(".flakestorm")
 """The folder of what belongs to no report: tapes, and where a standing gateway is."""
+
+
+def keep_from_git(folder: Path = STORE) -> Path:
+    """The folder, made if need be, with a file by which git leaves alone what lies there: conversations, keys.
+
+    Raises:
+        OSError: it cannot be made there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as out:
+        out.write("*\n")
+    return folder
+
+
+def in_store(name: str) -> Path:
+    """The place in the store for a tape of this name, which git leaves alone.
+
+    A store that cannot be made is told of when the tape is written there.
+    """
+    with suppress(OSError):
+        keep_from_git()
+    return STORE / "tapes" / name
 
 
 class Summary(Record, frozen=True):
@@ -75,7 +98,8 @@ def make_room(path: Path, told: Callable[[str], object], *, forks: bool = False)
     written = datetime.fromtimestamp(path.stat().st_mtime)
     kept = STORE / "tapes" / f"{written:%Y%m%d-%H%M%S-%f}-{path.name}"
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        keep_from_git()
+        kept.parent.mkdir(exist_ok=True)
         shutil.copy2(path, kept)
     except OSError as error:
         raise Misuse(

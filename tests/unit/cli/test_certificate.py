@@ -79,3 +79,10 @@ def test_a_saved_report_is_certified_by_the_stores_tapes(folder, capsys) -> None
 def test_no_certificate_is_exit_1(folder, capsys) -> None:
     assert run("certificate", "verify", "x.json") == 1
     assert "invalid: x.json: it is not a DSSE envelope" in capsys.readouterr().out
+
+
+def test_the_help_tells_every_option_it_speaks_of(capsys) -> None:
+    assert run("certificate", "--help") == 0
+    said = capsys.readouterr().out
+    assert "--key PATH" in said
+    assert said.count("--format") == 2  # an example, and once in the list

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -22,6 +23,21 @@ def test_init_writes_a_config_that_loads_and_does_not_overwrite_one(folder, caps
     assert run("init", "--force") == 0
     assert run("init", "sub/other.yaml") == 0
     assert (folder / "sub" / "other.yaml").exists()
+
+
+def test_init_writes_where_it_is_told_and_names_that_file_in_the_next_step(folder, capsys) -> None:
+    for words, written in (
+        (["my dir/a.yaml"], "'my dir/a.yaml'"),
+        (["-o", "b.yaml"], "b.yaml"),
+        (["-c", "c.yaml"], "c.yaml"),
+        (["my dir"], "'my dir/flakestorm.yaml'"),
+    ):
+        assert run("init", "--no-probe", *words) == 0
+        said = capsys.readouterr().out
+        assert f"`flakestorm verify -c {written}`, then `flakestorm contract run -c {written}`" in said
+        assert Path(written.strip("'")).is_file()
+    assert run("init", "--no-probe") == 0
+    assert "`flakestorm verify`, then `flakestorm contract run`" in capsys.readouterr().out
 
 
 def test_schema_accepts_the_starter(folder, capsys) -> None:

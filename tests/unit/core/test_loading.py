@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flakestorm.core.loading import demand_module, importing_from, last_frames, load_object
+from flakestorm.core.loading import demand_module, importing_from, last_frames, load_object, source_folder
 from flakestorm.errors import AgentUnreachable, ConfigError
 
 
@@ -97,3 +97,39 @@ def test_the_last_frames_are_the_agents_own(tmp_path: Path) -> None:
         said = last_frames(caught.value)
     assert said.startswith("ZeroDivisionError: division by zero\n")
     assert said.count("deep_agent.py:2 in f: return 1 / n") == 3
+
+
+def test_a_project_in_src_layout_finds_its_own_package_before_an_installed_one(tmp_path: Path) -> None:
+    package = tmp_path / "project" / "src"
+    package.mkdir(parents=True)
+    write(package / "same_name", "__init__", "")
+    write(package / "same_name", "tools", "x = 'the project'")
+    write(package / "same_name", "agent", "from same_name.tools import x")
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    write(installed / "same_name", "__init__", "")
+    sys.path.insert(0, str(installed))
+    before = list(sys.path)
+    try:
+        with importing_from(package.parent), pytest.raises(ConfigError, match=r"same_name\.agent"):
+            load(package.parent, "same_name.agent:x")  # without a project file, a folder `src` means nothing
+        for name in [name for name in sys.modules if name.startswith("same_name")]:
+            del sys.modules[name]
+        (package.parent / "pyproject.toml").write_text("")
+        with importing_from(package.parent):
+            assert load(package.parent, "same_name.agent:x") == "the project"
+            with pytest.raises(ConfigError, match=r"or its src .*did you mean 'same_name\.agent'"):
+                load(package.parent, "same_name.agnet:x")
+        assert sys.path == before
+        assert not any(name.startswith("same_name") for name in sys.modules)
+    finally:
+        sys.path.remove(str(installed))
+
+
+def test_a_src_that_is_a_package_itself_is_no_root(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    assert source_folder(tmp_path) == ()
+    write(tmp_path / "src", "__init__", "")
+    assert source_folder(tmp_path) == ()
+    (tmp_path / "src" / "__init__.py").unlink()
+    assert source_folder(tmp_path) == (str(tmp_path / "src"),)

@@ -58,3 +58,11 @@ def test_what_cannot_be_read_says_nothing(tmp_path) -> None:
     (tmp_path / ".venv" / "x.py").write_text("def answer(text): ...\n")
     (tmp_path / "prog.py").write_text("parser.add_argument('--port')\n")
     assert read(tmp_path) == Code(programs=["prog.py"])
+
+
+def test_modules_of_a_project_in_src_layout_are_named_as_they_import_each_other(tmp_path) -> None:
+    (tmp_path / "src" / "bot").mkdir(parents=True)
+    (tmp_path / "src" / "bot" / "agent.py").write_text("def answer(text): ...\n")
+    assert read(tmp_path).functions == ["src.bot.agent:answer"]
+    (tmp_path / "pyproject.toml").write_text("")
+    assert read(tmp_path).functions == ["bot.agent:answer"]

@@ -38,6 +38,26 @@ def test_a_langgraph_project(tmp_path, place) -> None:
     assert (found.type, found.endpoint) == ("langchain", "src.agent:graph")
 
 
+@pytest.mark.parametrize(
+    ("made", "start"),
+    [
+        ("FastAPI()", "python -m uvicorn bot.web:app --app-dir src --port {port}"),
+        ("Flask(__name__)", "python -m flask --app src/bot/web:app run --port {port}"),
+        ("Quart(__name__)", "python -m quart --app src/bot/web:app run --port {port}"),
+    ],
+)
+def test_a_project_in_src_layout(tmp_path, made, start) -> None:
+    package = tmp_path / "src" / "bot"
+    package.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("")
+    (package / "agent.py").write_text("def answer(text): ...\n")
+    assert at(tmp_path).endpoint == "bot.agent:answer"
+    (package / "web.py").write_text(APP.replace("FastAPI()", made))
+    assert at(tmp_path).start == start
+    graphs = json.dumps({"graphs": {"main": "./src/bot/agent.py:graph"}})
+    assert at(tmp_path, langgraph_json=graphs).endpoint == "bot.agent:graph"
+
+
 def test_functions_programs_and_node(tmp_path) -> None:
     assert at(tmp_path, package_json='{"scripts": {"start": "node ."}}').env == {"PORT": "{port}"}
     assert at(tmp_path, prog_py="p.add_argument('--port')\n").start == "python prog.py --port {port}"

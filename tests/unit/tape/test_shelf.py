@@ -7,7 +7,7 @@ import pytest
 from faults_support import JSON, RESULTS, tool_call
 from flakestorm.core.call import Reply
 from flakestorm.errors import Misuse, TapeDamaged
-from flakestorm.tape.shelf import STORE, Summary, find, make_room, summary
+from flakestorm.tape.shelf import STORE, Summary, find, keep_from_git, make_room, summary
 from tape_support import Run
 
 
@@ -71,3 +71,12 @@ def test_where_no_copy_can_be_kept_nothing_is_written_over(tmp_path: Path, monke
     path = record(tmp_path / "a.tape", calls=1)
     with pytest.raises(Misuse, match="no copy of it could be kept"):
         make_room(path, lambda _: None)
+
+
+def test_git_leaves_the_store_alone_and_an_own_rule_stays(tmp_path: Path) -> None:
+    store = tmp_path / "deep" / ".flakestorm"
+    assert keep_from_git(store) == store
+    assert (store / ".gitignore").read_text() == "*\n"
+    (store / ".gitignore").write_text("*.key\n")
+    keep_from_git(store)
+    assert (store / ".gitignore").read_text() == "*.key\n"
