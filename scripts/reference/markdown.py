@@ -69,7 +69,7 @@ def shape(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
-        return ", ".join(f"`{word}`" for word in schema["enum"] if word is not None)
+        return ", ".join(dict.fromkeys(f"`{word}`" for word in schema["enum"] if word is not None))
     for key in ("anyOf", "oneOf"):
         if key in schema:
             kinds = [shape(each, definitions) for each in schema[key] if each.get("type") != "null"]
