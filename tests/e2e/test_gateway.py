@@ -74,7 +74,7 @@ def test_it_prints_the_variables_records_and_stops_cleanly(tmp_path: Path, up: U
     tape.verify()
     assert [str(exchange.site) for exchange in tape] == ["llm/gpt-4o#1"]
     assert f"recording on {stands.tape}" in stands.err
-    assert "1 calls are on" in stands.err
+    assert "1 call on" in stands.err
     assert [left.name for left in (tmp_path / ".flakestorm").iterdir()] == [".gitignore"]
 
 

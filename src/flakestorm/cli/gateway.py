@@ -19,6 +19,7 @@ import click
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.errors import ConfigError, Misuse
 from flakestorm.executors.interruption import ending
+from flakestorm.reports.text import counted
 
 if TYPE_CHECKING:
     from flakestorm.boundary.standing import Standing
@@ -138,8 +139,8 @@ async def _serve(options: Globals, order: _Order, port: int, *, everything: bool
     finally:
         await standing.close()
     if not options.quiet:
-        fired = f", {standing.fired} faults fired" if order.schedule.planned else ""
-        click.echo(f"stopped; {standing.exchanges} calls are on {standing.tape}{fired}", err=True)
+        fired = f", {counted(standing.fired, 'fault')} fired" if order.schedule.planned else ""
+        click.echo(f"stopped; {counted(standing.exchanges, 'call')} on {standing.tape}{fired}", err=True)
     return 130 if number == signal.SIGINT else 0
 
 
