@@ -31,9 +31,7 @@ _PAIR = later(_BETWEEN + _SCHEME + _VALUE + _QUOTE, re.IGNORECASE)
 _ENTRY = later(_BETWEEN + rb"value" + _QUOTE + rb"\s{0,8}:\s{0,8}" + _QUOTE + _SCHEME + _VALUE, re.IGNORECASE)
 _LIST = later(_QUOTE + rb"\s{0,8}:\s{0,8}\[(?P<value>[^\[\]{}]{8,4096})\]")
 # And where the name is found in another way.
-_PART = later(
-    rb"name=\"(?P<name>[\w.\-]{1,64})\"(?:[^\r\n]{0,256}+\r?\n){1,6}?\r?\n(?P<value>[^\r\n]{8,4096}+)\r?\n--"
-)
+_PART = later(rb"name=\"(?P<name>[\w.\-]{1,64})\"(?:[^\r\n]{0,256}+\r?\n){1,6}?\r?\n(?P<value>[^\r\n]{8,4096}+)\r?\n--")
 _ELEMENT = later(
     rb"<(?:[\w\-]{1,32}:)?(?P<name>[\w.\-]{3,64}+)(?:\s[^<>]{0,256}+)?>[ \t]{0,64}(?P<value>[^<>\r\n]{8,4096}+)</"
 )
@@ -76,9 +74,10 @@ def _after(name: str, text: bytes, at: int) -> Iterator[bytes]:
         if name.lower().endswith("cookie"):
             if found := _COOKIES.match(text, at):
                 yield from filter(_telling, _COOKIE.findall(found["value"]))
-        elif name.lower() != "key" and (found := _LINE.match(text, at)):
-            if found["scheme"] or (_DIGIT.search(found["value"]) and _telling(found["value"])):
-                yield found["value"]
+            return
+        found = _LINE.match(text, at) if name.lower() != "key" else None
+        if found and (found["scheme"] or (_DIGIT.search(found["value"]) and _telling(found["value"]))):
+            yield found["value"]
     elif sign == b"=":
         found = _SET.match(text, at) if name.lower() in _PASSWORDS else None
         found = found or (_QUOTED.match(text, at) if name != "key" else None)

@@ -27,8 +27,11 @@ _NOT_SECRET = frozenset(
     {"idempotency", "cache", "partition", "sort", "primary", "public", "foreign", "group", "max", "min", "num"}
 )
 _HAVE_PASS = frozenset(
-    "db database sql mysql pg postgres redis mongo user login admin root auth http proxy smtp imap mail email ftp sftp "
-    "ssh ldap amqp rabbitmq basic api".split()
+    (
+        *("db", "database", "sql", "mysql", "pg", "postgres", "redis", "mongo", "amqp", "rabbitmq", "ldap"),
+        *("user", "login", "admin", "root", "auth", "basic", "api", "http", "proxy"),
+        *("smtp", "imap", "mail", "email", "ftp", "sftp", "ssh"),
+    )
 )
 _QUALIFIERS = frozenset({"prod", "production", "dev", "staging", "test", "live", "base", "value", "old", "new"})
 _MANY = 4096  # names remembered at most; they come from strangers

@@ -85,5 +85,3 @@ def test_the_password_of_basic_credentials() -> None:
     for other in ("?", "YQ", base64.b64encode(b"ann").decode(), base64.b64encode(b"ann:short").decode()):
         assert basic(other) is None
     assert basic(base64.b64encode("ann:größerer".encode("latin-1")).decode()) is None
-
-
