@@ -44,6 +44,13 @@ class Documents(Sequence[dict[str, Any]]):
         found = self._exchanges[at]
         return document(found) if isinstance(found, Exchange) else Documents(found)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Documents | list):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
 
 def document(exchange: Exchange) -> dict[str, Any]:
     """An exchange as plain JSON values.

@@ -128,3 +128,6 @@ def test_documents_are_made_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert (len(found), len(found[1:3]), made) == (5, 2, [])
     assert [each["reply"]["text"] for each in found[1:3]] == ["2", "3"]
     assert (found[-1]["site"], made) == ("tool/search#5", [2, 3, 5])
+    assert found == Documents(exchanges) == list(found)
+    assert found != found[1:]
+    assert found != "documents"
