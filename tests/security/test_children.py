@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,3 +126,39 @@ def test_a_launched_agent_is_told_nothing_of_ours_but_its_own_way_out(tmp_path: 
     assert len({*tokens, env["FLAKESTORM_RUN"]}) == len(tokens) + 1
     for each in seen:
         assert "FLAKESTORM_SIGNING_KEY" not in each
+
+
+MCP_AGENT = """
+import asyncio, os, shlex, sys
+from pathlib import Path
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+async def main():
+    program, *args = shlex.split(os.environ[sys.argv[1]])
+    async with Client(StdioServerParameters(command=program, args=args)) as client:
+        await client.list_tools()
+        token = os.environ["FLAKESTORM_RUN"]
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                ours = int(stat.read_bytes().rpartition(b")")[2].split()[1]) == os.getpid()
+                words = stat.with_name("cmdline").read_bytes().decode()
+            except OSError:  # it has ended
+                continue
+            if ours:
+                print("wrapped" if "mcp_stdio.py" in words else "plain", token in words)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc tells of other programs' arguments here")
+@pytest.mark.parametrize("variable", ["FLAKESTORM_MCP_NOTES", "SERVER"])
+def test_the_arguments_of_no_program_tell_the_way_to_the_gateway(tmp_path: Path, variable: str) -> None:
+    """Others on this machine can read them. A server that a variable names is wrapped, and one that a client starts."""
+    server = shlex.join([sys.executable, "-I", str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")])
+    (tmp_path / "agent.py").write_text(MCP_AGENT)
+    command = [sys.executable, "agent.py", variable]
+    done = flakestorm(tmp_path, "record", "-o", "a.tape", "--", *command, env={variable: server})
+    assert (done.code, done.out) == (0, "wrapped False\n"), done.err
+    assert "mcp/" in flakestorm(tmp_path, "tapes", "show", "a.tape").out

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from e2e_support import flakestorm, write_config
+from e2e_support import FLAKESTORM, clean_env, flakestorm, write_config
+from faults_support import JSON, tool_call
 from flakestorm.config.load import loads
+from flakestorm.core.call import Reply
 from flakestorm.errors import ConfigError, Misuse, TapeDamaged
 from flakestorm.importers.files import import_file, read_runs
 from flakestorm.tape import reader
 from flakestorm.tape.lines import START, seal
 from flakestorm.tape.reader import Tape
 from flakestorm.viewer.shelf import Shelf
+from tape_support import Run
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -56,6 +61,25 @@ def test_a_small_file_that_unpacks_to_one_endless_line_is_refused(
     assert packed.stat().st_size < 100_000
     with pytest.raises(TapeDamaged, match="longer than"):
         Tape.open(packed)
+
+
+def test_replies_that_unpack_to_a_thousand_times_their_size_are_told_one_by_one(tmp_path: Path) -> None:
+    packed, coding = gzip.compress(b"a" * (4 << 20)), (("content-encoding", "gzip"), *JSON)
+    run = Run(tmp_path / "a.tape")
+    for n in range(1, 41):
+        run.ask(tool_call(n=n), lambda _: Reply(200, coding, packed))
+    run.recorder.close(output="done")
+    assert (tmp_path / "a.tape").stat().st_size < 1 << 20
+    command = [str(FLAKESTORM), "tapes", "show", "a.tape", "--format", "json", "-o", "a.json"]
+    child = subprocess.Popen(command, cwd=tmp_path, env=clean_env())
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    shown = json.loads((tmp_path / "a.json").read_bytes())
+    assert [len(each["reply"]["text"]) for each in shown["exchanges"]] == [4 << 20] * 40
+    assert (
+        used.ru_maxrss < 300 * 1024
+    )  # kilobytes; all of them at once are twice that, and the text of it as much again
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,19 @@ async def test_a_request_is_not_smuggled_behind_another(gate: Held, up: Upstream
     assert up.count() == 0
 
 
+@pytest.mark.parametrize("field", ["Host: a\r\nHost: b", "Authorization : x", "Content-Length: +5", "X: \x01"])
+async def test_a_request_that_is_no_http_is_refused_and_not_quoted(
+    gate: Held, up: Upstream, caplog: pytest.LogCaptureFixture, field: str
+) -> None:
+    answer = await said(gate, get(gate.path("/ok"), "X-Api-Key: planted-key-0001", field))
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert up.count() == 0
+    assert "refused (400)" in caplog.text
+    assert "Traceback" not in caplog.text
+    assert "planted" not in caplog.text
+    assert field.partition(":")[2] not in caplog.text
+
+
 async def test_a_bomb_reaches_the_agent_packed_and_is_not_unpacked(gate: Held, up: Upstream) -> None:
     bomb = gzip.compress(b"\0" * (200 << 20), 9)
     up.reply("/bomb", Canned((bomb,), 200, (("Content-Encoding", "gzip"), ("Content-Type", "application/json"))))

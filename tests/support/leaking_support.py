@@ -16,6 +16,7 @@ PLANTED: dict[str, Any] = {
     "headers": {
         "Authorization": "Bearer planted-bearer-0001",
         "X-Api-Key": "planted-api-key-0002",
+        "X-Authorization": "planted-authorization-0026",
         "X-Custom": "sk-" + "plantedincustomheader0003",
     },
     "cookie": "planted-cookie-0004",
@@ -26,6 +27,13 @@ PLANTED: dict[str, Any] = {
         json.dumps({"arguments": json.dumps({"db_password": 'planted "quoted" 0009'})}),
         "grant_type=x&client_secret=planted-form-0010",
         *(f"here is {each}" for each in SHAPED),
+        '--b\r\nContent-Disposition: form-data; name="password"\r\n\r\nplanted-multipart-0017\r\n--b--\r\n',
+        "<login><password>planted-element-0018</password></login>",
+        "> GET /\r\n> Authorization: Bearer planted-line-0019\r\n",
+        json.dumps({"file": "DB_PASS='planted-setting-0020'\npassword: planted-yaml-0021\n"}),
+        json.dumps(["deploy", "--api-key", "planted-option-0022"]),
+        json.dumps([["x-api-key", "planted-paired-0023"], {"name": "TOKEN", "value": "planted-entry-0024"}]),
+        json.dumps({"Authorization": ["Bearer planted-listed-0025"]}),
     ],
     "late": "planted-late-0011",
 }

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from flakestorm.boundary.asked import Asked, Reading, Whole
 from flakestorm.boundary.http2 import PREFACE, refusal
@@ -196,6 +197,14 @@ class Door(web.RequestHandler):
         if self.transport is not None and self._current_request is None and self._answering is None:
             self.transport.write(words)
             self.force_close()
+
+    def log_exception(self, *args: Any, **more: Any) -> None:
+        """Only of defects of our own. A request that is no HTTP is its sender's, who is answered 400 with the reason;
+        that quotes what was sent, credentials perhaps, so it is not for whoever reads our log."""
+        if isinstance(more.get("exc_info"), HttpProcessingError):
+            _log.warning("flakestorm gateway: a request that is no HTTP/1.1 was refused (400)")
+        else:
+            super().log_exception(*args, **more)
 
 
 class Doors(web.Server):

@@ -6,10 +6,12 @@ the command line wrapped, the URL's origin replaced by a place on the gateway, a
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import which
 from urllib.parse import urlsplit
 
 from flakestorm.boundary.providers import Upstreams
@@ -54,6 +56,18 @@ def wrapped(env: Mapping[str, str], gateway: str) -> tuple[dict[str, str], Upstr
             command = shlex.split(server)
         except ValueError as error:
             raise Misuse(f"{variable} is {server!r}, which is no command line and no URL: {error}") from error
-        wrapper = (sys.executable, "-I", str(WRAPPER), "--gateway", gateway, "--name", name)
-        given[variable] = shlex.join((*wrapper, "--", *command))
+        given[variable] = shlex.join((*_told(gateway), "--name", name, "--", *command))
     return given, origins
+
+
+def _told(gateway: str) -> tuple[str, ...]:
+    """The wrapper's command line, with its way to the gateway.
+
+    The way is as good as a key, and everybody on a machine can read the arguments of every program. So it is put in the
+    wrapper's environment, where there is a program that does that: it stands in arguments until that one has become the
+    wrapper, and no longer.
+    """
+    program = which("env", path=os.defpath)
+    if program is None:
+        return (sys.executable, "-I", str(WRAPPER), "--gateway", gateway)
+    return (program, f"FLAKESTORM_GATEWAY={gateway}", sys.executable, "-I", str(WRAPPER))

@@ -5,8 +5,8 @@ starts the server with the first line that is for it: a replay, which a tape ans
 Where no gateway is given it becomes the server itself, and nothing is in between.
 
 A program of its own, standard library only, Python 3.8 or newer: it is started in the agent's world, once per server
-and often once per run, and must be there at once. Its way to the gateway stands in its arguments, because MCP clients
-hand few environment variables on; where it does not, the environments of the programs that started it are asked.
+and often once per run, and must be there at once. Its way to the gateway stands in its environment, or its arguments;
+MCP clients hand few variables on, so where it does not, the environments of the programs that started it are asked.
 """
 
 from __future__ import annotations

@@ -171,12 +171,12 @@ def taped(run: RunResult) -> Taped:
         return Taped()
 
 
-def exchanges_of(run: RunResult) -> list[dict[str, Any]]:
+def exchanges_of(run: RunResult) -> Sequence[dict[str, Any]]:
     """The exchanges of a run as its tape tells them; none if there is no readable tape."""
     from flakestorm.tape.reader import Tape, describe
 
     try:
-        found: list[dict[str, Any]] = describe(Tape.open(Path(run.tape)))["exchanges"]
+        found: Sequence[dict[str, Any]] = describe(Tape.open(Path(run.tape)))["exchanges"]
     except (FlakestormError, OSError):
         return []
     return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -54,18 +54,28 @@ def show(options: Globals, tape: Path) -> int:
 
     With --format json, one `flakestorm-tape/1` object.
     """
-    import orjson
-
     from flakestorm.tape.reader import Tape, describe
     from flakestorm.tape.text import lines
 
     opened = Tape.open(_in_store(tape, options) or tape)
     if options.format == "json":
-        text = orjson.dumps(describe(opened), option=orjson.OPT_INDENT_2).decode()
+        _put_pieces(_spelled(describe(opened)), options.output)
     else:
-        text = "\n".join(lines(opened))
-    _put(text, options.output)
+        _put("\n".join(lines(opened)), options.output)
     return 0
+
+
+def _spelled(described: Mapping[str, Any]) -> Iterator[bytes]:
+    """A tape's document as JSON, piece by piece: what its exchanges unpack to is never there all at once."""
+    import orjson
+
+    head = orjson.dumps({**described, "exchanges": []}, option=orjson.OPT_INDENT_2).removesuffix(b"[]\n}")
+    before = head + b"[\n    "
+    for exchange in described["exchanges"]:
+        yield before
+        yield orjson.dumps(exchange, option=orjson.OPT_INDENT_2).replace(b"\n", b"\n    ")
+        before = b",\n    "
+    yield b"\n  ]\n}\n" if described["exchanges"] else head + b"[]\n}\n"
 
 
 @tapes.command("import", short_help="Make tapes out of other tools' recordings.")
@@ -280,9 +290,19 @@ def _put(text: str, output: Path | None) -> None:
     """
     if output is None:
         click.echo(text)
+    else:
+        _put_pieces([f"{text}\n".encode()], output)
+
+
+def _put_pieces(pieces: Iterable[bytes], output: Path | None) -> None:
+    """As `_put`, for what is long."""
+    if output is None:
+        for piece in pieces:
+            click.echo(piece, nl=False)
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text + "\n", encoding="utf-8")
+        with output.open("wb") as file:
+            file.writelines(pieces)
     except OSError as error:
         raise Misuse(f"{output}: it cannot be written: {error.strerror or error}; choose another -o") from error

@@ -68,7 +68,7 @@ def fields_of(value: Any) -> Headers:
 def plain(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     """The message without content encoding, its content length true.
 
-    A body that cannot be unpacked here (brotli, zstd, damaged from its first byte) stays as it is, with its header.
+    A body that cannot be unpacked here (brotli, damaged from its first byte) stays as it is, with its header.
 
     Raises:
         ValueError: it unpacks to more than anybody could read.

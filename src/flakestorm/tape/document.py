@@ -6,8 +6,8 @@ Bodies become meaning here, by the exchange's wire; nothing is stored twice for 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
 
 import orjson
 
@@ -19,7 +19,37 @@ from flakestorm.wire.base import Said
 from flakestorm.wire.encoding import decode_body, decoded
 from flakestorm.wire.protocols import wire_of
 
-__all__ = ["document", "said"]
+__all__ = ["Documents", "document", "said"]
+
+
+class Documents(Sequence[dict[str, Any]]):
+    """Exchanges as plain JSON values, each made anew when it is asked for.
+
+    A packed reply may unpack to a thousand times its size, so what one of them takes is given back before the next.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self._exchanges = exchanges
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Documents: ...
+
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | Documents:
+        found = self._exchanges[at]
+        return document(found) if isinstance(found, Exchange) else Documents(found)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Documents | list):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
 
 
 def document(exchange: Exchange) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from flakestorm.core.regex import later
 
-__all__ = ["NEEDLES", "SHORTEST", "is_secret_header", "is_secret_name", "named"]
+__all__ = ["NAME", "NEEDLES", "SHORTEST", "begin_of", "is_secret_header", "is_secret_name", "named"]
 
 SHORTEST = 8
 """A value with fewer characters is a word or a number, not a secret."""
@@ -26,19 +26,28 @@ _SECRET_ENDS = ("token", "secret", "password", "passwd", "apikey", "secretkey", 
 _NOT_SECRET = frozenset(
     {"idempotency", "cache", "partition", "sort", "primary", "public", "foreign", "group", "max", "min", "num"}
 )
+_HAVE_PASS = frozenset(
+    (
+        *("db", "database", "sql", "mysql", "pg", "postgres", "redis", "mongo", "amqp", "rabbitmq", "ldap"),
+        *("user", "login", "admin", "root", "auth", "basic", "api", "http", "proxy"),
+        *("smtp", "imap", "mail", "email", "ftp", "sftp", "ssh"),
+    )
+)
 _QUALIFIERS = frozenset({"prod", "production", "dev", "staging", "test", "live", "base", "value", "old", "new"})
 _MANY = 4096  # names remembered at most; they come from strangers
 _WORD = later(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 NEEDLES = (
-    *(b"key" + end for end in (b'"', b"\\", b"=", b"'")),
-    *(b"token" + end for end in (b'"', b"\\", b"=", b"'")),
+    *(b"key" + end for end in (b'"', b"\\", b"=", b"'", b": ", b">")),
+    *(b"token" + end for end in (b'"', b"\\", b"=", b"'", b": ", b">")),
+    *(b"-key ", b"-token ", b"_pass=", b'_pass"', b"_pass\\", b"_pass: "),
     *(b"secret", b"passw", b"passphrase", b"passcode", b'pwd"', b"pwd\\", b"pwd=", b"authorization", b"cookie"),
 )
 """One of these, in lower case, is in every text with a name that says there is a secret."""
-_NAME = rb"(?:key|token|secret|passw(?:or)?d|pwd|passphrase|passcode|authorization|cookie)[\w.\-]{0,24}"
-_FIELD = later(_NAME + rb"(?P<depth>\\*)[\"'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\*(?P<quote>[\"'])", re.IGNORECASE)
-_ASSIGNED = later(_NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})", re.IGNORECASE)
+NAME = rb"(?P<name>(?:key|token|secret|passw(?:or)?d|_pass|pwd|passphrase|passcode|authorization|cookie)[\w.\-]{0,24}+)"
+"""The end of a name that says there is a secret, for patterns; `begin_of` finds where it begins."""
+_FIELD = later(NAME + rb"(?P<depth>\\*)[\"'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\*(?P<quote>[\"'])")
+_ASSIGNED = later(NAME + rb"=(?P<value>[^\s&;\"'\\<>,(){}\[\]#]{8,4096})")
 _USERINFO = later(rb"://([^/?#\s\"'\\<>@]{1,512})@")
 _WORDS = later(rb"[a-z]{1,24}(?:[_.-][a-z]{1,24}){0,4}")
 _MASK = later(rb"<[^<>]*>|\[[A-Za-z _-]+\]|[*x.X#]+|\$\{[^{}]*\}|\{\{[^{}]*\}\}")
@@ -54,13 +63,15 @@ def is_secret_name(name: str) -> bool:
         words.pop()
     if not words or _NOT_SECRET.intersection(words):
         return False
+    if words[-1] == "pass":  # DB_PASS, smtp_pass; not the first one of a compiler, nor what a test did
+        return len(words) > 1 and words[-2] in _HAVE_PASS
     return words[-1] in _SECRET_WORDS or words[-1].endswith(_SECRET_ENDS)
 
 
 @lru_cache(maxsize=_MANY)
 def is_secret_header(name: str) -> bool:
     """Whether a header of this name, as spelled, holds credentials or cookies."""
-    return name.lower() in _SECRET_HEADERS or is_secret_name(name)
+    return name.lower() in _SECRET_HEADERS or is_secret_name(name) or name.lower().endswith("-authorization")
 
 
 def named(text: bytes, lower: bytes) -> Iterator[bytes]:
@@ -72,9 +83,9 @@ def named(text: bytes, lower: bytes) -> Iterator[bytes]:
         lower: the text in lower case.
     """
     if any(needle in lower for needle in NEEDLES):
-        for found in _FIELD.finditer(text):
+        for found in _FIELD.finditer(lower):  # which is as long, and searched in half the time
             yield from _field(text, found)
-        for found in _ASSIGNED.finditer(text):
+        for found in _ASSIGNED.finditer(lower):
             yield from _assigned(text, found)
     if b"@" in text and b"://" in text:
         for found in _USERINFO.finditer(text):
@@ -88,7 +99,7 @@ def named(text: bytes, lower: bytes) -> Iterator[bytes]:
 
 def _field(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
     depth = len(found["depth"])
-    name = text[_name_start(text, found.start()) : found.start("depth")].decode("ascii", "replace")
+    name = text[begin_of(text, found.start()) : found.start("depth")].decode("ascii", "replace")
     if not is_secret_header(name) or name.lower().endswith(("signature", "sig")):
         return
     start, quote = found.end(), found["quote"]
@@ -117,16 +128,17 @@ def _field(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
 
 
 def _assigned(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
-    start = _name_start(text, found.start())
+    start = begin_of(text, found.start())
     before = text[start - 1 : start]
     if before == b"\\":  # a line break, in JSON
         start, before = start + 1, b" "
     name = text[start : found.start("value") - 1].decode("ascii", "replace")
     if is_secret_name(name) and (before in (b"?", b"&", b";", b"") or name.isupper()):
-        yield found["value"]
+        yield text[slice(*found.span("value"))]
 
 
-def _name_start(text: bytes, at: int) -> int:
+def begin_of(text: bytes, at: int) -> int:
+    """Where a name begins, of which a part begins at `at`; at most 64 bytes before."""
     least = max(0, at - 64)
     while at > least and (text[at - 1 : at].isalnum() or text[at - 1] in b"_.-"):
         at -= 1

@@ -19,7 +19,7 @@ from msgspec import convert
 from flakestorm.core.conversation import Conversation, Turn
 from flakestorm.core.record import Record
 from flakestorm.errors import Misuse, TapeDamaged
-from flakestorm.tape.document import document
+from flakestorm.tape.document import Documents
 from flakestorm.tape.files import MAX_LINE_BYTES, lines_of
 from flakestorm.tape.lines import FILE, START, Read, open_seal, seal
 from flakestorm.tape.migrate import STEPS, migrated
@@ -182,7 +182,8 @@ class Tape:
 
 
 def describe(tape: Tape) -> dict[str, Any]:
-    """A tape as `flakestorm tapes show --format json` prints it; exchanges in order of arrival.
+    """A tape as `flakestorm tapes show --format json` prints it; exchanges in order of arrival, each decoded when it is
+    asked for (`Documents`).
 
     Raises:
         TapeDamaged: a line cannot be read.
@@ -200,7 +201,7 @@ def describe(tape: Tape) -> dict[str, Any]:
         "digest": footer.digest if footer else digest(exchanges, output),
         "complete": footer is not None,
         **({"turns": [asdict(turn) for turn in footer.turns]} if footer and footer.turns else {}),
-        "exchanges": [document(exchange) for exchange in exchanges],
+        "exchanges": Documents(exchanges),
     }
 
 

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -21,6 +22,7 @@ from urllib.parse import quote, unquote_to_bytes
 from flakestorm.core.call import Headers
 from flakestorm.core.regex import later
 from flakestorm.tape.delta import Span, replaced
+from flakestorm.tape.forms import basic, forms
 from flakestorm.tape.naming import SHORTEST, is_secret_header, is_secret_name, named
 from flakestorm.tape.patterns import Patterns
 from flakestorm.tape.shapes import shaped
@@ -112,7 +114,7 @@ class Redactor:
         lower = text.lower()
         for secret in shaped(text, lower):
             self.learn(secret)
-        for secret in named(text, lower):
+        for secret in chain(named(text, lower), forms(text, lower)):
             self.learn(secret)
             if b"%" in secret:
                 self.learn(unquote_to_bytes(secret))
@@ -225,6 +227,8 @@ class Redactor:
                 known = _COOKIE.sub(self._cookie, value, count=1 if kind == "set-cookie" else 0)
             else:
                 scheme, secret = _CREDENTIAL.fullmatch(value).groups() if value.strip() else (value, "")  # type: ignore[union-attr]
+                if scheme.lower().strip() == "basic" and (password := basic(secret)):
+                    self.learn(password)  # a server may well tell it back, in plain
                 known = scheme + self._stands(secret) if secret else value
             _keep(self._credentials, (kind, value), known)
         return known

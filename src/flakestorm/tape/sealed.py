@@ -5,6 +5,7 @@ A secret that was learned after a line was written which holds it is taken out w
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -75,6 +76,10 @@ class SealedFile:
 
 def cleaned_header(header: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
     """The header without secrets; `input` is the agent's, who knows what is in it."""
+    command = header.get("command")
+    if isinstance(command, Mapping):  # what an option's value is, is told by the word before it
+        argv = json.dumps(command.get("argv"), default=str, ensure_ascii=False)
+        redactor.discover(argv.encode("utf-8", "surrogatepass"))
     return {name: value if name in _AS_IT_IS else _clean(value, redactor) for name, value in header.items()}
 
 

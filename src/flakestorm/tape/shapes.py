@@ -53,6 +53,10 @@ SHAPES: tuple[tuple[str, bytes, bytes, str], ...] = (
     ("Docker Hub", b"dckr_pat_", _B + rb"dckr_pat_[A-Za-z0-9_-]{16,255}", "dckr_pat_" "x7Zt0Vb5Wn8Rj6Hf4Gc1"),
     ("Shopify", b"shpat_", _B + rb"shpat_[A-Fa-f0-9]{24,64}", "shpat_" "0123456789abcdef0123456789abcdef"),
     ("Atlassian", b"atatt3", _B + rb"ATATT3[A-Za-z0-9_=-]{20,512}", "ATATT3" "xFfGF0x7Zt0Vb5Wn8Rj6Hf4Gc"),
+    ("Discord webhook", b"/api/webhooks/", rb"(?<=/api/webhooks/)[0-9]{10,24}/[A-Za-z0-9_-]{20,128}",
+     "https://discord.com/api/webhooks/" "123456789012345678/x7Zt0Vb5Wn8Rj6Hf4Gc1Pd9Yq"),
+    ("Telegram", b":aa", rb"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{30,40}(?![A-Za-z0-9_-])",
+     "123456789:" "AAx7Zt0Vb5Wn8Rj6Hf4Gc1Pd9YqEaXsZcDv"),
     ("a private key", b"-----begin",
      rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]{1,16384}?"
      rb"-----END [A-Z0-9 ]{0,50}KEY[A-Z ]{0,6}-----",

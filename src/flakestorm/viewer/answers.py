@@ -15,7 +15,7 @@ from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt
 from flakestorm.reports.summary import render as render_summary
 from flakestorm.reports.text import encodable, one_line, visible
 from flakestorm.store.sqlite import Store
-from flakestorm.tape.document import document
+from flakestorm.tape.document import Documents
 from flakestorm.viewer.exchange import TURNS, decoded
 from flakestorm.viewer.orders import refused
 from flakestorm.viewer.recording import Recording
@@ -188,7 +188,7 @@ class Answers:
         def exchanges(run: Any) -> Sequence[Mapping[str, Any]]:
             if not self._shelf.taped(asked.query.get("id", ""), run.id):
                 return []
-            return [document(each) for each in self._shelf.recording(tapes[run.id]).exchanges(0, 101)]
+            return Documents(list(self._shelf.recording(tapes[run.id]).exchanges(0, 101)))
 
         return html.render(report, exchanges=exchanges)
 

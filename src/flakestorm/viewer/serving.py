@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from flakestorm.errors import Misuse
 from flakestorm.viewer.app import make_app
@@ -18,6 +20,16 @@ __all__ = ["serving"]
 
 STOPPING_S = 1.0
 """How long answers under way may take to end when the viewer stops."""
+
+_log = logging.getLogger("flakestorm.viewer")
+
+
+def _ours(record: logging.LogRecord) -> bool:
+    """Whether it tells of a defect of the viewer's, and not of a request that is no HTTP, which anybody can send."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log.addFilter(_ours)
 
 
 @asynccontextmanager
@@ -38,7 +50,7 @@ async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
             f"port {port} of 127.0.0.1 cannot be used: {error.strerror or error}; choose another --port"
         ) from error
     guard = Guard(secrets.token_urlsafe(24), bound.getsockname()[1])
-    runner = web.AppRunner(make_app(folder, guard), access_log=None, shutdown_timeout=STOPPING_S)
+    runner = web.AppRunner(make_app(folder, guard), access_log=None, logger=_log, shutdown_timeout=STOPPING_S)
     try:
         await runner.setup()
         await web.SockSite(runner, bound).start()

@@ -1,15 +1,17 @@
 """Content encodings: what a reader or an editor of a compressed reply needs.
 
-gzip and deflate are undone with the standard library, whole or as the bytes arrive. Brotli and zstd are not; a reply in
-those cannot be read or edited here and passes on as it is. (The gateway asks upstream for identity, so compressed
-replies come only from servers that compress unasked, and from agents held in process.)
+gzip, deflate and zstd are undone, whole or as the bytes arrive. Brotli is not; a reply in it cannot be read or edited
+here and passes on as it is. (The gateway asks upstream for identity, so compressed replies come only from servers that
+compress unasked, and from agents held in process.)
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from flakestorm.core.call import PULL, Chunks, Headers, Reply, header, without_headers
 from flakestorm.errors import CallFailed
@@ -21,29 +23,55 @@ MAX_DECODED_BYTES = 64 * 2**20
 
 _PIECE_BYTES = 2**20
 _STEP_BYTES = 2**16  # damage costs what follows it in the same step, so steps are small
-_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate", "zstd": "zstd"}
+_WINDOW_LOG = 23  # 8 MB, as RFC 8878 has it for what comes over a network
 
 
 def _coding(headers: Headers) -> str:
-    """`identity`, `gzip`, `deflate`, or `unknown` for what cannot be undone here."""
+    """`identity`, `gzip`, `deflate`, `zstd`, or `unknown` for what cannot be undone here."""
     value = (header(headers, "content-encoding") or "identity").strip().lower()
     return "identity" if value in ("identity", "") else _NAMES.get(value, "unknown")
 
 
 class _Inflate:
-    """Unpacks gzip or deflate as it arrives. What cannot be unpacked, and all that follows it, is left out.
+    """Unpacks gzip, deflate or zstd as it arrives. What cannot be unpacked, and all that follows it, is left out.
 
     `deflate` means zlib by the RFC and raw deflate with some servers; the first byte tells.
     """
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
-        self._unpack = zlib.decompressobj(wbits=31) if coding == "gzip" else None
+        self._unpack: Any = zlib.decompressobj(wbits=31) if coding == "gzip" else None
         self.total_bytes = 0
         self.over = False  # nothing more will come out: the end, or damage
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """What this chunk unpacks to, in pieces of at most `_PIECE_BYTES`."""
+        for piece in self._zstd(chunk) if self._coding == "zstd" else self._zlib(chunk):
+            self.total_bytes += len(piece)
+            yield piece
+
+    def _zstd(self, chunk: bytes) -> Iterator[bytes]:
+        zstd = _library()
+        while not self.over:
+            if self._unpack is None:
+                self._unpack = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
+            try:
+                piece = self._unpack.decompress(chunk, max_length=_PIECE_BYTES)
+            except zstd.ZstdError:
+                self.over = True
+                return
+            if piece:
+                yield piece
+            chunk = b""
+            if self._unpack.eof:  # another frame may follow
+                chunk, self._unpack = self._unpack.unused_data, None
+                if not chunk:
+                    return
+            elif self._unpack.needs_input:
+                return
+
+    def _zlib(self, chunk: bytes) -> Iterator[bytes]:
         while chunk and not self.over:
             if self._unpack is None:
                 zlib_header = chunk[0] & 0x0F == 8 and chunk[0] >> 4 <= 7
@@ -61,8 +89,16 @@ class _Inflate:
                 else:
                     self.over = True
             if piece:
-                self.total_bytes += len(piece)
                 yield piece
+
+
+def _library() -> Any:
+    """The module for zstd: the standard library's from Python 3.14 on, and the same as a package before."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
 
 
 def why_packed(body: bytes, headers: Headers) -> str | None:

@@ -77,7 +77,8 @@ async def test_mcp_servers_are_led_through_the_gateway(gateway: Gateway) -> None
     channel = open_channel(gateway, env, {})
     root = channel.env["FLAKESTORM_GATEWAY"]
     assert channel.env["FLAKESTORM_MCP_FAR"] == f"{root}/p/mcp-far/mcp"
-    assert channel.env["FLAKESTORM_MCP_NEAR"].endswith(f" --gateway {root} --name near -- npx server")
+    assert f" FLAKESTORM_GATEWAY={root} " in channel.env["FLAKESTORM_MCP_NEAR"]
+    assert channel.env["FLAKESTORM_MCP_NEAR"].endswith(" --name near -- npx server")
 
 
 async def test_what_the_variables_said_before_is_how_the_gateway_goes_on(gateway: Gateway) -> None:

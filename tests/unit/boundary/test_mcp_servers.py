@@ -1,8 +1,11 @@
+import os
 import shlex
+import shutil
 import sys
 
 import pytest
 
+from flakestorm.boundary import mcp_servers
 from flakestorm.boundary.mcp_servers import WRAPPER, wrapped
 from flakestorm.errors import Misuse
 
@@ -12,10 +15,18 @@ GATEWAY = "http://127.0.0.1:9/r/TOKEN"
 def test_a_command_line_is_wrapped_and_its_words_stay_words() -> None:
     given, origins = wrapped({"FLAKESTORM_MCP_NOTES": "npx -y server '/a b'", "PATH": "/bin"}, GATEWAY)
     words = shlex.split(given["FLAKESTORM_MCP_NOTES"])
-    assert words[:3] == [sys.executable, "-I", str(WRAPPER)]
-    assert words[3:] == ["--gateway", GATEWAY, "--name", "notes", "--", "npx", "-y", "server", "/a b"]
+    assert words[:2] == [shutil.which("env", path=os.defpath), f"FLAKESTORM_GATEWAY={GATEWAY}"]
+    assert words[2:5] == [sys.executable, "-I", str(WRAPPER)]
+    assert words[5:] == ["--name", "notes", "--", "npx", "-y", "server", "/a b"]
     assert (list(given), origins) == (["FLAKESTORM_MCP_NOTES"], {})
     assert WRAPPER.is_file()
+
+
+def test_where_no_program_sets_variables_the_way_stands_in_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_servers, "which", lambda *_, **__: None)
+    given, _ = wrapped({"FLAKESTORM_MCP_NOTES": "npx"}, GATEWAY)
+    wrapper = [sys.executable, "-I", str(WRAPPER), "--gateway", GATEWAY]
+    assert shlex.split(given["FLAKESTORM_MCP_NOTES"]) == [*wrapper, "--name", "notes", "--", "npx"]
 
 
 @pytest.mark.parametrize(

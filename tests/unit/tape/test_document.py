@@ -12,7 +12,7 @@ from flakestorm.config.model import Chaos, ToolFault
 from flakestorm.core.call import Reply
 from flakestorm.core.site import Site
 from flakestorm.faults.schedule import Schedule
-from flakestorm.tape.document import document
+from flakestorm.tape.document import Documents, document
 from flakestorm.tape.model import Exchange, Recorded
 from tape_support import ASKED, SAID, Run
 
@@ -117,3 +117,17 @@ def test_a_request_that_a_fault_changed_is_shown_as_both_sides_know_it() -> None
 
 def test_a_request_that_nobody_changed_is_shown_once() -> None:
     assert recorded(llm_call(body=ASKED), Reply(200, JSON, b"{}"))["world_request"] is None
+
+
+def test_documents_are_made_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchanges = [Exchange(Site("tool", "search", n), reply=Recorded(200, chunks=[b"%d" % n])) for n in range(1, 6)]
+    made: list[int] = []
+    module = "flakestorm.tape.document.document"
+    monkeypatch.setattr(module, lambda each: made.append(each.site.occurrence) or document(each))
+    found = Documents(exchanges)
+    assert (len(found), len(found[1:3]), made) == (5, 2, [])
+    assert [each["reply"]["text"] for each in found[1:3]] == ["2", "3"]
+    assert (found[-1]["site"], made) == ("tool/search#5", [2, 3, 5])
+    assert found == Documents(exchanges) == list(found)
+    assert found != found[1:]
+    assert found != "documents"

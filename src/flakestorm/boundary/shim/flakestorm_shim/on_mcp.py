@@ -27,10 +27,12 @@ def apply(module: Any, gate: Gate) -> None:
     wrapper = os.path.join(boundary, "mcp_stdio.py")  # noqa: PTH118 - pathlib is not imported for the agent's sake
 
     @functools.wraps(start)
-    async def started(command: str, args: Any, *rest: Any, **named: Any) -> Any:
+    async def started(command: str, args: Any, env: Any = None, *rest: Any, **named: Any) -> Any:
         words = [command, *args]
         if not any(word == wrapper for word in words) and words[:2] != ["flakestorm", "mcp"]:
-            command, args = sys.executable, ["-I", wrapper, "--gateway", gate.root, "--", *words]
-        return await start(command, args, *rest, **named)
+            # Not in its arguments, which everybody on this machine can read: who has it may use the gateway.
+            env = {**(os.environ if env is None else env), "FLAKESTORM_GATEWAY": gate.root}
+            command, args = sys.executable, ["-I", wrapper, "--", *words]
+        return await start(command, args, env, *rest, **named)
 
     setattr(module, _START, started)
