@@ -26,7 +26,7 @@ SEATS, REPLAYS, LAUNCHED = 4, 100, 30
 PROGRAM = '''
 """LangGraph's ReAct agent. Its one tool blocks, and asks a service three times; the first and the last time every call
 of it asks the same, word for word, and is told something else."""
-import asyncio, json, os
+import asyncio, json, os, threading
 import httpx
 from langchain_openai import ChatOpenAI
 from langgraph.prebuilt import ToolNode, create_react_agent
@@ -34,9 +34,12 @@ from langgraph.prebuilt import ToolNode, create_react_agent
 URL = os.environ["UPSTREAM_URL"]
 client = httpx.Client(verify=False, timeout=60)  # loopback needs no certificates, and reading them takes long
 again = httpx.AsyncClient(verify=False, timeout=60)
+mine = threading.local()  # httpcore's pool may close a connection that another thread has just taken (EBADF)
 
 def ask(**what):
-    reply = client.post(f"{URL}/seats", json=what)
+    if not hasattr(mine, "client"):
+        mine.client = httpx.Client(verify=False, timeout=60)
+    reply = mine.client.post(f"{URL}/seats", json=what)
     return reply.json()["number"] if reply.status_code == 200 else None
 
 def seat(row: int) -> str:
