@@ -16,6 +16,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -23,9 +24,8 @@ from flakestorm.core.call import Call, Reply, header
 from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage, Wire
 from flakestorm.wire.bedrock_chunks import edited_chunks
 from flakestorm.wire.bedrock_stream import ConverseRewriter, is_call, with_stream
-from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls import remade
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.editing import edited
 from flakestorm.wire.eventstream import MEDIA_TYPE, eventstream_framing, messages
 from flakestorm.wire.frames import Framer
 from flakestorm.wire.protocols import wire_of
@@ -115,11 +115,12 @@ class Bedrock(_Amazon):
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `snapshots`, and of a stream `bedrock_stream`."""
         form = with_stream(snapshot_calls(ConverseAnswers()))
-        return edited(
-            recalled(reply, edit, form, announced_as=MEDIA_TYPE, framing=self.framing),
+        return remade(
+            reply,
             edit,
-            body=lambda data, change: rewrite_whole(data, edit, change, ConverseAnswers()),
-            events=lambda change: ConverseRewriter(edit, change, _WORDS),
+            form,
+            body=partial(rewrite_whole, answers=ConverseAnswers()),
+            events=partial(ConverseRewriter, words=_WORDS),
             announced_as=MEDIA_TYPE,
             framing=self.framing,
         )

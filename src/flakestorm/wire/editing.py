@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from flakestorm.core.call import PULL, Chunks, Reply, without_headers
-from flakestorm.core.stream import gather, passed
+from flakestorm.core.stream import whole
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
@@ -22,7 +22,7 @@ from flakestorm.wire.shape import Doc, dump
 from flakestorm.wire.sse import Event
 from flakestorm.wire.streaming import media_type, opening
 
-__all__ = ["Change", "Rewriter", "edited", "redone", "rewriting", "spread"]
+__all__ = ["Body", "Change", "Events", "Rewriter", "edited", "redone", "rewriting", "spread"]
 
 
 class Change:
@@ -52,12 +52,19 @@ class Rewriter(Protocol):
         ...
 
 
+Body = Callable[[bytes, Edit, Change], bytes]
+"""Rewrites a whole body; gives back the very bytes it got when nothing is to be altered."""
+
+Events = Callable[[Edit, Change], Rewriter]
+"""Makes the rewriter of one stream."""
+
+
 def edited(
     reply: Reply,
     edit: Edit,
     *,
-    body: Callable[[bytes, Change], bytes],
-    events: Callable[[Change], Rewriter],
+    body: Body,
+    events: Events,
     announced_as: str = "text/event-stream",
     framing: Framing = sse_framing,
 ) -> Reply:
@@ -68,8 +75,8 @@ def edited(
     Args:
         reply: whole or streamed.
         edit: the change. One that asks for nothing does nothing.
-        body: rewrites a whole body; gives back the very bytes it got when nothing is to be altered.
-        events: makes the rewriter of one stream.
+        body: for a reply that is one document.
+        events: for one that is a stream.
         announced_as: media type under which this protocol streams. Streams of another type are not its answers.
         framing: how a stream of this protocol is told from a document, and taken apart.
     """
@@ -82,8 +89,8 @@ def rewriting(
     reply: Reply,
     edit: Edit,
     *,
-    body: Callable[[bytes, Change], bytes],
-    events: Callable[[Change], Rewriter],
+    body: Body,
+    events: Events,
     announced_as: str,
     framing: Framing,
 ) -> Reply:
@@ -99,9 +106,9 @@ def rewriting(
         change = Change(edit)
         start, framer = yield from opening(framing, kind, announced=announced)
         if framer is not None:
-            yield from _each(start, framer, events(change), change)
+            yield from _each(start, framer, events(edit, change), change)
         else:
-            yield from _all(start, lambda data: body(data, change))
+            yield from whole(lambda data: _restated(data, edit, change, body), start)()
 
     return replace(plain, headers=without_headers(plain.headers, "content-length")).pipe(change_it)
 
@@ -116,7 +123,7 @@ def redone(event: Event, document: Doc) -> bytes:
     """The bytes of an event that now says this document."""
     try:
         return event.with_data(dump(document)).raw
-    except RecursionError:  # as in `_all`
+    except RecursionError:  # as in `_restated`
         return event.raw
 
 
@@ -147,20 +154,8 @@ def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> C
         yield out
 
 
-def _all(start: bytes, change: Callable[[bytes], bytes]) -> Chunks:
-    """A document: nothing goes out before it is whole. One that breaks off goes out as far as it came, and one that is
-    too long to be held passes as it is."""
-    parts = [start]
-    try:
-        complete = yield from gather(parts)
-    except Exception:
-        yield b"".join(parts)
-        raise
-    if not complete:
-        yield from passed(parts)
-        return
-    data = b"".join(parts)
+def _restated(data: bytes, edit: Edit, change: Change, body: Body) -> bytes:
+    """A document, edited."""
     with suppress(RecursionError):  # JSON nested so deep that it can be read but not written again
-        data = change(data)
-    if data:
-        yield data
+        return body(data, edit, change)
+    return data

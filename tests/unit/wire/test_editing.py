@@ -18,7 +18,7 @@ SSE = (("Content-Type", "text/event-stream; charset=utf-8"), ("Content-Length", 
 class Shout:
     """A rewriter that holds every other event back, to see when what goes out."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, edit: Edit, change: Change) -> None:
         self._change, self._held = change, list[bytes]()
 
     def event(self, event: Event) -> Iterator[bytes]:
@@ -34,7 +34,7 @@ class Shout:
 
 
 def shout(reply: Reply, edit: Edit) -> Reply:
-    def body(data: bytes, change: Change) -> bytes:
+    def body(data: bytes, edit: Edit, change: Change) -> bytes:
         change.mark()
         return data.upper()
 
@@ -142,7 +142,7 @@ def test_a_client_that_leaves_ends_it() -> None:
 
 
 def test_json_too_deep_to_write_is_left_alone() -> None:
-    def too_deep(_data: bytes, _change: Change) -> bytes:
+    def too_deep(_data: bytes, _edit: Edit, _change: Change) -> bytes:
         raise RecursionError
 
     assert read(edited(Reply(200, (), b"deep"), Edit(max_tokens=1), body=too_deep, events=Shout)) == b"deep"
@@ -202,7 +202,7 @@ def test_a_document_that_breaks_off_goes_out_as_far_as_it_came(start: bytes) -> 
 
 
 def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
-    def numbered(data: bytes, _change: Change) -> bytes:
+    def numbered(data: bytes, _edit: Edit, _change: Change) -> bytes:
         return b"document " + data
 
     kind = (("content-type", "application/x-ndjson"),)

@@ -15,8 +15,7 @@ from flakestorm.wire.anthropic.calls import MESSAGES_CALLS
 from flakestorm.wire.anthropic.edit import rewrite_body
 from flakestorm.wire.anthropic.stream import MessagesRewriter
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.calls import remade
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
@@ -102,12 +101,7 @@ class Anthropic:
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `anthropic_edit`."""
-        return edited(
-            recalled(reply, edit, MESSAGES_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: MessagesRewriter(edit, change),
-        )
+        return remade(reply, edit, MESSAGES_CALLS, body=rewrite_body, events=MessagesRewriter)
 
 
 _FAILURES: dict[str, tuple[int, str, str]] = {

@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls import remade
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
 from flakestorm.wire.gemini.parts import CallPieces, GeminiAnswers, content_text
@@ -125,11 +125,12 @@ class Gemini:
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `snapshots`."""
-        return edited(
-            recalled(reply, edit, snapshot_calls(GeminiAnswers()), framing=self.framing),
+        return remade(
+            reply,
             edit,
-            body=lambda data, change: rewrite_whole(data, edit, change, GeminiAnswers()),
-            events=lambda change: SnapshotRewriter(edit, change, GeminiAnswers()),
+            snapshot_calls(GeminiAnswers()),
+            body=partial(rewrite_whole, answers=GeminiAnswers()),
+            events=partial(SnapshotRewriter, answers=GeminiAnswers()),
             framing=self.framing,
         )
 

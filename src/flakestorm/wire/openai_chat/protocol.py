@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.calls import remade
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat.calls import CHAT_CALLS
 from flakestorm.wire.openai_chat.edit import ChatRewriter, rewrite_body
@@ -74,12 +73,7 @@ class OpenAIChat(OpenAI):
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_chat_edit`."""
-        return edited(
-            recalled(reply, edit, CHAT_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: ChatRewriter(edit, change),
-        )
+        return remade(reply, edit, CHAT_CALLS, body=rewrite_body, events=ChatRewriter)
 
 
 def _tool_calls(message: Doc) -> tuple[ToolCall, ...]:

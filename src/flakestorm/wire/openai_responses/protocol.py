@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.calls import remade
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_responses.calls import RESPONSES_CALLS
 from flakestorm.wire.openai_responses.edit import ARGUMENTS, ENDS, is_text, rewrite_body
@@ -91,12 +90,7 @@ class OpenAIResponses(OpenAI):
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_responses_edit`."""
-        return edited(
-            recalled(reply, edit, RESPONSES_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: ResponsesRewriter(edit, change),
-        )
+        return remade(reply, edit, RESPONSES_CALLS, body=rewrite_body, events=ResponsesRewriter)
 
 
 def _text(content: object) -> str:
