@@ -19,6 +19,7 @@ from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Tur
 from flakestorm.wire.cohere_results import result_text
 from flakestorm.wire.failures import error_reply, retry_headers
 from flakestorm.wire.frames import Framer, Lines, frames, sse_framing
+from flakestorm.wire.paths import path_of
 from flakestorm.wire.provider_errors import openai_error
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
 from flakestorm.wire.sse import DONE, events, looks_like_sse
@@ -43,7 +44,7 @@ class Completions(Unread):
 
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if it is not one of these protocols. Reads the body once at most."""
-        path = _path(call) if call.method == "POST" else ""
+        path = path_of(call) if call.method == "POST" else ""
         legacy = _LEGACY.search(path)
         if not legacy and not _COHERE.search(path):
             return None
@@ -93,7 +94,7 @@ class Completions(Unread):
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The error of the provider whose path this is."""
-        if not _COHERE.search(_path(call)):
+        if not _COHERE.search(path_of(call)):
             return openai_error(failure, model=self.model_of(call) or "this model", call=call)
         status, message = _COHERE_FAILURES.get(failure.kind, _COHERE_FAILURES["server_error"])
         said = {"message": failure.message or message}
@@ -102,10 +103,6 @@ class Completions(Unread):
     def framing(self, start: bytes, media_type: str) -> Framer | None:
         """Events; the lines of Cohere's first version pass as they are."""
         return sse_framing(start, media_type)
-
-
-def _path(call: Call) -> str:
-    return call.url.partition("?")[0].rstrip("/")
 
 
 def _error(doc: Doc) -> str | None:

@@ -8,10 +8,11 @@ chunk out for one chunk in. What a body is, a stream or a document, is told by i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from flakestorm.core.call import PULL, Chunks, Reply, without_headers
 from flakestorm.core.stream import whole
@@ -22,7 +23,10 @@ from flakestorm.wire.shape import Doc, dump
 from flakestorm.wire.sse import Event
 from flakestorm.wire.streaming import media_type, opening
 
-__all__ = ["Body", "Change", "Events", "Rewriter", "edited", "redone", "rewriting", "spread"]
+__all__ = ["Body", "Change", "Events", "Holding", "Rewriter", "edited", "redone", "rewriting", "spread"]
+
+
+Document = TypeVar("Document")
 
 
 class Change:
@@ -50,6 +54,35 @@ class Rewriter(Protocol):
     def end(self) -> Iterator[bytes]:
         """What was held back and goes out because nothing more will come in."""
         ...
+
+
+class Holding(ABC, Generic[Document]):
+    """A rewriter that holds a stream back from its first words, where its text is to be mapped, up to its end.
+
+    Attributes:
+        _edit, _change: what is asked for, and what is told of it.
+        _held: what is held back, each event with the document it carries.
+        _holds: whether events that come are to be held back from the first words on.
+    """
+
+    def __init__(self, edit: Edit, change: Change) -> None:
+        self._edit, self._change = edit, change
+        self._held: list[tuple[Event, Document]] = []
+        self._holds = edit.text is not None
+
+    def end(self) -> Iterator[bytes]:
+        """What was held back for its text, mapped."""
+        held, self._held, self._holds = self._held, [], False
+        for event, doc in self._mapped(held):
+            yield from self._trimmed(event, doc)
+
+    @abstractmethod
+    def _mapped(self, held: list[tuple[Event, Document]]) -> list[tuple[Event, Document]]:
+        """The events that were held back, with their text mapped."""
+
+    @abstractmethod
+    def _trimmed(self, event: Event, doc: Document) -> Iterator[bytes]:
+        """What goes out for an event apart from the mapping: it is cut, and its tool calls and end are changed."""
 
 
 Body = Callable[[bytes, Edit, Change], bytes]

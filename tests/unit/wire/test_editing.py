@@ -7,7 +7,7 @@ from flakestorm.core.call import Reply, header
 from flakestorm.core.stream import pump, read
 from flakestorm.errors import CallFailed
 from flakestorm.wire.base import Edit
-from flakestorm.wire.editing import Change, edited, redone, spread
+from flakestorm.wire.editing import Change, Holding, edited, redone, spread
 from flakestorm.wire.frames import Lines
 from flakestorm.wire.sse import Event
 from wire_support import Fired, chunked
@@ -216,3 +216,32 @@ def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
             framing=lambda _start, media_type: Lines() if media_type == "application/x-ndjson" else None,
         )
         assert read(reply) == expected
+
+
+class Upper(Holding[bytes]):
+    """Holds every event back and maps them all."""
+
+    def event(self, event: Event) -> Iterator[bytes]:
+        if self._holds:
+            self._held.append((event, event.data or b""))
+        else:
+            yield from self._trimmed(event, event.data or b"")
+
+    def _mapped(self, held: list[tuple[Event, bytes]]) -> list[tuple[Event, bytes]]:
+        return [(event, data.upper()) for event, data in held]
+
+    def _trimmed(self, event: Event, doc: bytes) -> Iterator[bytes]:
+        yield doc
+
+
+def test_what_is_held_back_goes_out_once_and_nothing_is_held_after_it() -> None:
+    edit = Edit(text=str.upper)
+    rewriter = Upper(edit, Change(edit))
+    assert not b"".join(rewriter.event(Event(b"", b"a")))
+    assert [*rewriter.end()] == [b"A"]
+    assert [*rewriter.event(Event(b"", b"b")), *rewriter.end()] == [b"b"]
+
+
+def test_without_a_mapping_nothing_is_held_back() -> None:
+    edit = Edit(max_tokens=1)
+    assert [*Upper(edit, Change(edit)).event(Event(b"", b"a"))] == [b"a"]

@@ -14,7 +14,8 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.wire.anthropic.calls import MESSAGES_CALLS
 from flakestorm.wire.anthropic.edit import rewrite_body
 from flakestorm.wire.anthropic.stream import MessagesRewriter
-from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
+from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Usage
+from flakestorm.wire.blocks import turns_of
 from flakestorm.wire.calls import remade
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
@@ -52,17 +53,9 @@ class Anthropic:
     def asked(self, body: bytes) -> Asked:
         """Read a request body."""
         doc = parse(body) or {}
-        names: dict[str, str] = {}  # call id -> tool, to name the results, which only quote the id
-        system = _text(doc.get("system"))
-        turns = [Turn("system", system)] if system else []
-        for message in objects(doc.get("messages")):
-            blocks = objects(message.get("content"))
-            calls = tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
-            names.update((call.id, call.name) for call in calls)
-            results = tuple(_tool_result(block, names) for block in blocks if block.get("type") == "tool_result")
-            turns.append(Turn(string(message.get("role")), _text(message.get("content")), calls, results))
+        turns = turns_of(doc, text=_text, calls=_tool_calls, results=_tool_results)
         tools, parameters = offered((tool, tool.get("input_schema")) for tool in objects(doc.get("tools")))
-        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
+        return Asked(string(doc.get("model")), doc.get("stream") is True, turns, tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
@@ -141,6 +134,14 @@ def _tool_call(block: Doc) -> ToolCall:
     return ToolCall(string(block.get("id")), string(block.get("name")), dump(block.get("input") or {}).decode())
 
 
+def _tool_calls(blocks: list[Doc]) -> tuple[ToolCall, ...]:
+    return tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
+
+
+def _tool_results(blocks: list[Doc], names: dict[str, str]) -> tuple[ToolResult, ...]:
+    return tuple(_tool_result(block, names) for block in blocks if block.get("type") == "tool_result")
+
+
 def _tool_result(block: Doc, names: dict[str, str]) -> ToolResult:
     call_id = string(block.get("tool_use_id"))
     return ToolResult(call_id, names.get(call_id, ""), _text(block.get("content")))
@@ -169,7 +170,7 @@ def _said_whole(body: bytes) -> Said:
     blocks = objects(doc.get("content"))
     return Said(
         text=_text(blocks),
-        tool_calls=tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use"),
+        tool_calls=_tool_calls(blocks),
         finish=string(doc.get("stop_reason")) or None,
         usage=_usage(doc.get("usage")),
         model=string(doc.get("model")),

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from flakestorm.wire.base import Edit, Finish
-from flakestorm.wire.editing import Change, redone, spread
+from flakestorm.wire.editing import Change, Holding, redone, spread
 from flakestorm.wire.openai_chat.parts import Slots, content_text, function_of, usages_of
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse
 from flakestorm.wire.sse import DONE, Event, encode
@@ -60,14 +60,12 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     return out
 
 
-class ChatRewriter:
+class ChatRewriter(Holding[Doc | None]):
     """Edits one stream; see `editing.Rewriter`."""
 
     def __init__(self, edit: Edit, change: Change) -> None:
-        self._edit, self._change = edit, change
+        super().__init__(edit, change)
         self._cutters: dict[int, _Cutter] = {}
-        self._held: list[tuple[Event, Doc | None]] = []
-        self._holds = edit.text is not None
         self._frame: Doc = {}  # what every chunk of this stream repeats: id, object, model ...
         self._usage: Doc = {}  # what a chunk that did not go out stated
 
@@ -84,9 +82,7 @@ class ChatRewriter:
 
     def end(self) -> Iterator[bytes]:
         """What was held back for its text, mapped; and the end of a cut choice, where the world never stated one."""
-        held, self._held, self._holds = self._held, [], False
-        for event, chunk in self._mapped(held):
-            yield from self._trimmed(event, chunk)
+        yield from super().end()
         for index, cutter in self._cutters.items():
             if cutter.cut and not cutter.ended:
                 choice = {"index": index, "delta": {}}
