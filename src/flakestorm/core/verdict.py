@@ -1,5 +1,5 @@
-"""Verdicts: `pass`, `fail` or `inconclusive`. Truth has three values, and inconclusive is never a pass. And scores: what
-many verdicts add up to."""
+"""Verdicts: `pass`, `fail` or `inconclusive`. Truth has three values, and inconclusive is never a pass. Scores are
+what many verdicts add up to."""
 
 from __future__ import annotations
 

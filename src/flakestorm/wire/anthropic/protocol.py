@@ -20,7 +20,20 @@ from flakestorm.wire.calls import remade
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import (
+    Doc,
+    bare_error,
+    dump,
+    error_of,
+    number,
+    obj,
+    objects,
+    offered,
+    outline,
+    parse,
+    string,
+    text_of,
+)
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["Anthropic"]
@@ -53,7 +66,7 @@ class Anthropic:
     def asked(self, body: bytes) -> Asked:
         """Read a request body."""
         doc = parse(body) or {}
-        turns = turns_of(doc, text=_text, calls=_tool_calls, results=_tool_results)
+        turns = turns_of(doc, text=text_of, calls=_tool_calls, results=_tool_results)
         tools, parameters = offered((tool, tool.get("input_schema")) for tool in objects(doc.get("tools")))
         return Asked(string(doc.get("model")), doc.get("stream") is True, turns, tools, parameters)
 
@@ -123,13 +136,6 @@ def _request_id(call: Call) -> str:
     return f"req_011C{request_token(call)[:20]}"
 
 
-def _text(content: object) -> str:
-    """A string, or the text blocks of a list."""
-    if isinstance(content, list):
-        return "".join(string(block.get("text")) for block in objects(content) if block.get("type") == "text")
-    return string(content)
-
-
 def _tool_call(block: Doc) -> ToolCall:
     return ToolCall(string(block.get("id")), string(block.get("name")), dump(block.get("input") or {}).decode())
 
@@ -144,7 +150,7 @@ def _tool_results(blocks: list[Doc], names: dict[str, str]) -> tuple[ToolResult,
 
 def _tool_result(block: Doc, names: dict[str, str]) -> ToolResult:
     call_id = string(block.get("tool_use_id"))
-    return ToolResult(call_id, names.get(call_id, ""), _text(block.get("content")))
+    return ToolResult(call_id, names.get(call_id, ""), text_of(block.get("content")))
 
 
 def _error(doc: Doc) -> str | None:
@@ -169,7 +175,7 @@ def _said_whole(body: bytes) -> Said:
         return Said(complete=False)
     blocks = objects(doc.get("content"))
     return Said(
-        text=_text(blocks),
+        text=text_of(blocks),
         tool_calls=_tool_calls(blocks),
         finish=string(doc.get("stop_reason")) or None,
         usage=_usage(doc.get("usage")),

@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from flakestorm.wire.base import Edit, Finish
 from flakestorm.wire.editing import Change, Holding, redone, spread
-from flakestorm.wire.openai_chat.parts import Slots, content_text, function_of, usages_of
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse
+from flakestorm.wire.openai_chat.parts import Slots, function_of, usages_of
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, text_of
 from flakestorm.wire.sse import DONE, Event, encode
 from flakestorm.wire.tokens import TokenMeter
 
@@ -46,7 +46,7 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     for choice, cutter in zip(choices, cutters, strict=True):
         message = choice["message"]
         if edit.text is not None:
-            old = content_text(message.get("content"))
+            old = text_of(message.get("content"))
             if (new := edit.text(old)) != old:
                 _say(message, new, edit)
                 altered = True
@@ -99,8 +99,8 @@ class ChatRewriter(Holding[Doc | None]):
                 if isinstance(choice.get("delta"), dict):
                     deltas.setdefault(number(choice.get("index")) or 0, []).append((at, choice["delta"]))
         for places in deltas.values():
-            spoken = [place for place in places if content_text(place[1].get("content"))] or places[:1]
-            old = "".join(content_text(delta.get("content")) for _, delta in spoken)
+            spoken = [place for place in places if text_of(place[1].get("content"))] or places[:1]
+            old = "".join(text_of(delta.get("content")) for _, delta in spoken)
             if (new := self._edit.text(old)) == old:
                 continue
             for (at, delta), piece in zip(spoken, spread(new, len(spoken)), strict=True):
@@ -208,7 +208,7 @@ class _Cutter:
         elif isinstance(content, list):
             kept: list[Any] = []
             for part in content:
-                text = content_text([part])
+                text = text_of([part])
                 if text and not self.cut:
                     part["text"] = self._take("text", text)
                 if not self.cut or (text and part["text"]):
