@@ -17,9 +17,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MODEL", "PATH", "answer", "asked", "converse", "cpu_us", "peak_mb", "timed"]
+__all__ = ["HEADERS", "MODEL", "PATH", "answer", "asked", "converse", "cpu_us", "peak_mb", "timed"]
 
 PATH, MODEL = "/v1/messages", "claude-sonnet-4-5"
+HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
 LENGTH = 118  # of a text, in characters
 WORDS = tuple(
     word

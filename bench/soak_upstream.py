@@ -10,12 +10,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
-import sys
 
-from bench.upstream import OPENAI_STREAM, OPENAI_WHOLE, STREAM_HEAD
+from bench.upstream import OPENAI_STREAM, OPENAI_WHOLE, STREAM_HEAD, announced, run
 
 NEXT_S, DRIP_S = 0.005, 0.02
 SMALL, LARGE = (b"%x\r\n%b\r\n" % (size, b"data: " + b"x" * (size - 8) + b"\n\n") for size in (4096, 16384))
@@ -86,14 +84,8 @@ _KINDS = {"whole": _whole, "stream": _stream, "slow": _slow, "flood": _flood, "d
 
 async def main() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
-    print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
-    await server.serve_forever()
+    await announced(server)
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    try:
-        uvloop.run(main())
-    except KeyboardInterrupt:
-        sys.exit(0)
+    run(main)

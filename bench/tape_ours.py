@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
 
 import flakestorm
-from bench.chat import PATH, answer, asked, converse, cpu_us, peak_mb, timed
-
-HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
+from bench.chat import asked, converse, cpu_us, peak_mb, timed
+from bench.tape_asking import asking, clients, spent_us, told
 
 
 def main(what: str, url: str, turns: int, tape: Path) -> None:
-    transport = httpx2.HTTPTransport()
-
-    def ask(body: bytes) -> bytes:
-        request = httpx2.Request("POST", f"{url}{PATH}", headers=HEADERS, content=body)
-        response = transport.handle_request(request)
-        try:
-            return response.read()
-        finally:
-            response.close()
+    ask = asking(httpx2.HTTPTransport(), url)
 
     found: dict[str, float] = {}
     with flakestorm.record(tape.with_suffix(".warm")):  # what is imported once is not counted
@@ -58,17 +47,7 @@ def through_sdk(url: str, turns: int, tape: Path) -> None:
     once."""
     import anthropic
 
-    def alone(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, json=json.loads(answer(request.content.count(b'"role":"user"') - 1)))
-
-    def spent_us(work: Callable[[], object]) -> float:
-        began = time.process_time()
-        work()
-        return (time.process_time() - began) / turns * 1e6
-
-    client = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0)
-    answered = httpx2.Client(transport=httpx2.MockTransport(alone))
-    bare = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0, http_client=answered)
+    client, bare = clients(url)
 
     def agent() -> None:
         converse(client.messages.create, turns)
@@ -82,14 +61,11 @@ def through_sdk(url: str, turns: int, tape: Path) -> None:
     with flakestorm.record(tape):
         agent()
     found = {
-        "sdk_us": spent_us(lambda: flakestorm.replay(tape, agent)),
-        "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns)),
+        "sdk_us": spent_us(lambda: flakestorm.replay(tape, agent), turns),
+        "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns), turns),
     }
     print(json.dumps({**found, "version": anthropic.__version__}))
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sdk":
-        through_sdk(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
-    else:
-        main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    told(main, through_sdk)

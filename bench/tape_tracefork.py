@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +14,13 @@ from tracefork.replay import ReplayVerifier
 from tracefork.tape import Tape
 from tracefork.transport import TraceforkTransport
 
-from bench.chat import PATH, answer, converse, cpu_us, peak_mb, timed
-
-HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
+from bench.chat import converse, cpu_us, peak_mb, timed
+from bench.tape_asking import asking, clients, spent_us, told
 
 
 def main(what: str, url: str, turns: int, path: Path) -> None:
-    def asking(transport: httpx2.BaseTransport) -> Callable[[bytes], bytes]:
-        def ask(body: bytes) -> bytes:
-            request = httpx2.Request("POST", f"{url}{PATH}", headers=HEADERS, content=body)
-            response = transport.handle_request(request)
-            try:
-                return response.read()
-            finally:
-                response.close()
-
-        return ask
-
     def cpu_of(transport: httpx2.BaseTransport) -> float:
-        return cpu_us(asking(transport), turns)
+        return cpu_us(asking(transport, url), turns)
 
     found: dict[str, float] = {}
     if what == "record":
@@ -54,7 +40,7 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
         aside: list[float] = []
 
         def agent(client: Any) -> None:
-            aside.append(timed(asking(client._client._transport), turns)[1])
+            aside.append(timed(asking(client._client._transport, url), turns)[1])
 
         began = time.process_time()
         assert ReplayVerifier(Tape.load(str(path)), agent).verify().bit_exact
@@ -65,18 +51,7 @@ def main(what: str, url: str, turns: int, path: Path) -> None:
 
 def through_sdk(url: str, turns: int, path: Path) -> None:
     """As in `tape_ours`."""
-
-    def alone(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, json=json.loads(answer(request.content.count(b'"role":"user"') - 1)))
-
-    def spent_us(work: Callable[[], object]) -> float:
-        began = time.process_time()
-        work()
-        return (time.process_time() - began) / turns * 1e6
-
-    client = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0)
-    answered = httpx2.Client(transport=httpx2.MockTransport(alone))
-    bare = anthropic.Anthropic(base_url=url, api_key="sk-ant-none", max_retries=0, http_client=answered)
+    client, bare = clients(url)
 
     def verified() -> None:
         verifier = ReplayVerifier(Tape.load(str(path)), lambda replayed: converse(replayed.messages.create, turns))
@@ -88,12 +63,12 @@ def through_sdk(url: str, turns: int, path: Path) -> None:
         converse(recorder.client.messages.create, turns)
     recorder.tape.save(str(path))
     del recorder
-    found = {"sdk_us": spent_us(verified), "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns))}
+    found = {
+        "sdk_us": spent_us(verified, turns),
+        "sdk_alone_us": spent_us(lambda: converse(bare.messages.create, turns), turns),
+    }
     print(json.dumps({**found, "version": anthropic.__version__}))
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sdk":
-        through_sdk(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
-    else:
-        main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    told(main, through_sdk)

@@ -13,9 +13,7 @@ from pathlib import Path
 import httpx
 import vcr
 
-from bench.chat import PATH, cpu_us, peak_mb
-
-HEADERS = {"content-type": "application/json", "x-api-key": "sk-ant-none", "anthropic-version": "2023-06-01"}
+from bench.chat import HEADERS, PATH, cpu_us, peak_mb
 
 
 def main(what: str, url: str, turns: int, path: Path) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["FIRST_S", "NEXT_S"]
+__all__ = ["FIRST_S", "NEXT_S", "announced", "run"]
 
 FIRST_S, NEXT_S, EVENTS = 0.05, 0.01, 10
 WORDS = "The earliest flight to Oslo leaves at nine and costs 120 euros. Shall I book it?"
@@ -116,14 +117,24 @@ class Upstream(asyncio.Protocol):
 
 async def main() -> None:
     server = await asyncio.get_running_loop().create_server(Upstream, "127.0.0.1", 0, backlog=1024)
+    await announced(server)
+
+
+async def announced(server: asyncio.Server) -> None:
+    """Print where it listens, and serve."""
     print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
     await server.serve_forever()
 
 
-if __name__ == "__main__":
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run this program until it is ended."""
     import uvloop
 
     try:
         uvloop.run(main())
     except KeyboardInterrupt:
         sys.exit(0)
+
+
+if __name__ == "__main__":
+    run(main)

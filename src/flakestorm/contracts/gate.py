@@ -15,13 +15,12 @@ from typing import Literal
 from flakestorm.config.model import Severity
 from flakestorm.contracts.cells import Cell, CellRate, rates
 from flakestorm.core.record import Record
-from flakestorm.core.verdict import Outcome
+from flakestorm.core.verdict import Outcome, Score
 from flakestorm.stats.intervals import Rate, Weighed, in_places, weighted_rate
 
 __all__ = [
     "SEVERITY_WEIGHTS",
     "Ruling",
-    "ScoreNumbers",
     "contract_gate",
     "contract_score",
     "replay_gate",
@@ -31,24 +30,6 @@ __all__ = [
 ]
 
 SEVERITY_WEIGHTS: Mapping[Severity, int] = {"critical": 3, "high": 2, "medium": 1, "low": 1}
-
-
-class ScoreNumbers(Record, frozen=True):
-    """A score with the evidence behind it.
-
-    Args:
-        value, low, high: the score and its 95% interval, on one scale; None where nothing was conclusive.
-        passed, conclusive, inconclusive: counts of what it rests on.
-        critical_failed: whether a cell of critical severity fails.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    passed: int
-    conclusive: int
-    inconclusive: int
-    critical_failed: bool
 
 
 class Ruling(Record, frozen=True):
@@ -68,7 +49,7 @@ class Ruling(Record, frozen=True):
     unjudged: tuple[tuple[str, str], ...]
 
 
-def contract_score(cells: Iterable[Cell]) -> ScoreNumbers:
+def contract_score(cells: Iterable[Cell]) -> Score:
     """Contract resilience: sum(cell pass rate x weight) / sum(weight) x 100 over conclusive cells, rounded to 2.
 
     The counts are of judged cells, one per run. The interval takes the run as what is independent, since all
@@ -90,7 +71,7 @@ def contract_score(cells: Iterable[Cell]) -> ScoreNumbers:
     return _numbers(rate, 100, 2, passed, judged, len(cells) - judged, critical_failed=_critical_failed(cells))
 
 
-def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], float] | None = None) -> ScoreNumbers:
+def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], float] | None = None) -> Score:
     """Robustness and chaos resilience, 0..1: sum of passed weights / sum of weights of conclusive tests, to 4 places.
 
     A test is a run. It fails when any invariant fails on it, passes when it has conclusive verdicts and all of them
@@ -110,7 +91,7 @@ def run_score(cells: Iterable[Cell], *, weights: Mapping[tuple[str, int, int], f
     return _numbers(rate, 1, 4, passed, len(judged), inconclusive, critical_failed=_critical_failed(cells))
 
 
-def replay_score(cells: Iterable[Cell]) -> ScoreNumbers:
+def replay_score(cells: Iterable[Cell]) -> Score:
     """The replay score: passed / conclusive sessions, 0..1 to 4 places. A session is a scenario.
 
     It fails when a cell of it fails (`min_pass_rate`), passes when it has conclusive cells and none of them fails, and
@@ -153,14 +134,14 @@ def _numbers(
     inconclusive: int,
     *,
     critical_failed: bool,
-) -> ScoreNumbers:
+) -> Score:
     value, low, high = (None, None, None) if rate is None else (rate.value, rate.low, rate.high)
 
     def on_scale(x: float | None) -> float | None:
         return None if x is None else round(x * scale, places)
 
     shown = None if value is None else in_places(value * scale, places, full=scale)
-    return ScoreNumbers(shown, on_scale(low), on_scale(high), passed, conclusive, inconclusive, critical_failed)
+    return Score(shown, on_scale(low), on_scale(high), passed, conclusive, inconclusive, critical_failed)
 
 
 def _critical_failed(cells: Iterable[Cell]) -> bool:
@@ -181,7 +162,7 @@ def contract_gate(cells: Iterable[Cell], *, min_score: float | None = None) -> R
     return _rule(cells, contract_score(cells), min_score)
 
 
-def score_gate(cells: Iterable[Cell], score: ScoreNumbers, *, min_score: float = 0.0) -> Ruling:
+def score_gate(cells: Iterable[Cell], score: Score, *, min_score: float = 0.0) -> Ruling:
     """The gate of `run` and `chaos`: a failing critical cell fails it, and so does a score below `min_score`.
 
     Args:
@@ -191,7 +172,7 @@ def score_gate(cells: Iterable[Cell], score: ScoreNumbers, *, min_score: float =
     return _rule(list(cells), score, min_score)
 
 
-def _rule(cells: Sequence[Cell], score: ScoreNumbers, min_score: float | None) -> Ruling:
+def _rule(cells: Sequence[Cell], score: Score, min_score: float | None) -> Ruling:
     by_cell = rates(cells)
     failing = tuple(sorted((r for r in by_cell if r.failing), key=lambda r: -SEVERITY_WEIGHTS[r.severity]))
     judged = {(r.invariant, r.scenario) for r in by_cell if r.conclusive}

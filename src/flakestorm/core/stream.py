@@ -287,16 +287,27 @@ def passed(parts: Iterable[bytes]) -> Chunks:
     yield from _pass()
 
 
-def whole(change: Callable[[bytes], bytes]) -> Transducer:
-    """A transducer that gathers the whole body and emits `change(body)` at its end; one of more than `GATHERED_BYTES`
-    passes as it is."""
+def whole(change: Callable[[bytes], bytes], start: bytes = b"") -> Transducer:
+    """A transducer that gathers the whole body and emits `change(body)` at its end, if that is anything.
+
+    A body that breaks off goes out as far as it came, and one of more than `GATHERED_BYTES` passes as it is.
+
+    Args:
+        change: makes a body of a body.
+        start: what of the body was pulled already.
+    """
 
     def gathered() -> Chunks:
-        parts: list[bytes] = []
-        if (yield from gather(parts)):
-            yield change(b"".join(parts))
-        else:
+        parts = [start] if start else []
+        try:
+            complete = yield from gather(parts)
+        except Exception:
+            yield b"".join(parts)
+            raise
+        if not complete:
             yield from passed(parts)
+        elif changed := change(b"".join(parts)):
+            yield changed
 
     return gathered
 

@@ -1,4 +1,5 @@
-"""Verdicts: `pass`, `fail` or `inconclusive`. Truth has three values, and inconclusive is never a pass."""
+"""Verdicts: `pass`, `fail` or `inconclusive`. Truth has three values, and inconclusive is never a pass. Scores are
+what many verdicts add up to."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Literal
 
 from flakestorm.core.record import Record
 
-__all__ = ["Outcome", "Verdict", "failed", "inconclusive", "passed"]
+__all__ = ["Outcome", "Score", "Verdict", "failed", "inconclusive", "passed"]
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 
@@ -32,6 +33,25 @@ class Verdict(Record, frozen=True):
         if self.outcome == "inconclusive":
             return self
         return replace(self, outcome="fail" if self.outcome == "pass" else "pass", reason=f"negated: {self.reason}")
+
+
+class Score(Record, frozen=True):
+    """A rate with the evidence behind it.
+
+    Args:
+        value: 0..1 for robustness and chaos, 0..100 for contract resilience; None where nothing was conclusive.
+        low, high: 95% interval on the same scale; None where nothing was conclusive.
+        passed, conclusive, inconclusive: how many judged cells (one per run) it rests on.
+        critical_failed: whether a critical invariant failed.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    passed: int
+    conclusive: int
+    inconclusive: int
+    critical_failed: bool = False
 
 
 def passed(reason: str = "") -> Verdict:

@@ -16,7 +16,7 @@ from flakestorm.config.model import Severity
 from flakestorm.core.conversation import Turn
 from flakestorm.core.ledger import Canary, Firing
 from flakestorm.core.record import Record
-from flakestorm.core.verdict import Outcome
+from flakestorm.core.verdict import Outcome, Score
 from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.loaded import Loaded
 from flakestorm.engine.pacing import Paced, Refusal
@@ -43,25 +43,6 @@ __all__ = [
     "ScenarioInfo",
     "Score",
 ]
-
-
-class Score(Record, frozen=True):
-    """A rate with the evidence behind it.
-
-    Args:
-        value: 0..1 for robustness and chaos, 0..100 for contract resilience; None where there is no data.
-        low, high: 95% interval on the same scale; None where there is no data.
-        passed, conclusive, inconclusive: how many judged cells (one per run) it rests on.
-        critical_failed: whether a critical invariant failed.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    passed: int
-    conclusive: int
-    inconclusive: int
-    critical_failed: bool = False
 
 
 class CellResult(Record, frozen=True):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from flakestorm.config.model import Invariant
 from flakestorm.contracts.base import RunView, on_tape
@@ -25,7 +25,6 @@ from flakestorm.contracts.cells import (
 from flakestorm.contracts.evidence import brief
 from flakestorm.contracts.gate import (
     Ruling,
-    ScoreNumbers,
     contract_gate,
     contract_score,
     replay_gate,
@@ -276,13 +275,13 @@ def _matters(plan: Plan) -> bool:
 
 def _rule(gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
     if gate.rule == "contract":
-        return contract_gate(cells, min_score=gate.min_score), {"contract": _score(contract_score(cells))}
+        return contract_gate(cells, min_score=gate.min_score), {"contract": contract_score(cells)}
     if gate.rule == "replay":
-        return replay_gate(cells), {"replay": _score(replay_score(cells))}
+        return replay_gate(cells), {"replay": replay_score(cells)}
     numbers = run_score(cells)
     if gate.rule == "single" and gate.min_score is None:
-        return contract_gate(cells), {"chaos": _score(numbers)}
-    return score_gate(cells, numbers, min_score=gate.min_score or 0.0), {"chaos": _score(numbers)}
+        return contract_gate(cells), {"chaos": numbers}
+    return score_gate(cells, numbers, min_score=gate.min_score or 0.0), {"chaos": numbers}
 
 
 def _robustness(plan: Plan, gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, dict[str, Score]]:
@@ -298,7 +297,7 @@ def _robustness(plan: Plan, gate: Gate, cells: Sequence[Cell]) -> tuple[Ruling, 
         if any(mutation.kind == kind for mutation in tests.values())
     }
     ruling = score_gate(cells, numbers, min_score=gate.min_score or 0.0)
-    return ruling, {"robustness": _score(numbers), **{name: _score(found) for name, found in apart.items()}}
+    return ruling, {"robustness": numbers, **apart}
 
 
 def _unlike(judged: Sequence[Judged]) -> list[str]:
@@ -315,10 +314,6 @@ def _unlike(judged: Sequence[Judged]) -> list[str]:
             "about the output do not apply to them"
         )
     return notes
-
-
-def _score(numbers: ScoreNumbers) -> Score:
-    return Score(**asdict(numbers))
 
 
 def _cell(judged: Judged, invariant: Invariant, verdict: Verdict) -> Cell:

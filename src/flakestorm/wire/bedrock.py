@@ -16,21 +16,23 @@ from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from flakestorm.core.call import Call, Reply, header
-from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage, Wire
+from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Usage, Wire
 from flakestorm.wire.bedrock_chunks import edited_chunks
 from flakestorm.wire.bedrock_stream import ConverseRewriter, is_call, with_stream
-from flakestorm.wire.calls import recalled
+from flakestorm.wire.blocks import turns_of
+from flakestorm.wire.calls import remade
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.editing import edited
 from flakestorm.wire.eventstream import MEDIA_TYPE, eventstream_framing, messages
 from flakestorm.wire.frames import Framer
+from flakestorm.wire.paths import model_in_path
 from flakestorm.wire.protocols import wire_of
 from flakestorm.wire.provider_errors import aws_error, aws_error_message
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, parse, string
 from flakestorm.wire.snapshots import Part, limit_usage, rewrite_whole
 from flakestorm.wire.sse import encode
 
@@ -72,10 +74,7 @@ class Bedrock(_Amazon):
 
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
-        asked = _CONVERSE.search(call.url.partition("?")[0]) if call.method == "POST" else None
-        if asked is None or not isinstance((outline(call.body) or {}).get("messages"), list):
-            return None
-        return unquote(asked[1])
+        return model_in_path(call, _CONVERSE, "messages", list)
 
     def recognises(self, call: Call) -> bool:
         """Whether this is a POST to `/model/MODEL/converse` or `.../converse-stream` with messages in it."""
@@ -84,18 +83,10 @@ class Bedrock(_Amazon):
     def asked(self, body: bytes) -> Asked:
         """Read a request body. It states neither the model nor whether to stream: both are in the URL."""
         doc = parse(body) or {}
-        names: dict[str, str] = {}  # call id -> tool, to name the results, which only quote the id
-        system = _text(doc.get("system"))
-        turns = [Turn("system", system)] if system else []
-        for message in objects(doc.get("messages")):
-            blocks = objects(message.get("content"))
-            calls = tuple(_tool_call(block["toolUse"]) for block in blocks if is_call(block))
-            names.update((call.id, call.name) for call in calls)
-            results = tuple(_tool_result(obj(block["toolResult"]), names) for block in blocks if "toolResult" in block)
-            turns.append(Turn(string(message.get("role")), _text(blocks), calls, results))
+        turns = turns_of(doc, text=_text, calls=_tool_calls, results=_tool_results)
         specs = [obj(tool.get("toolSpec")) for tool in objects(obj(doc.get("toolConfig")).get("tools"))]
         tools, parameters = offered((spec, obj(spec.get("inputSchema")).get("json")) for spec in specs)
-        return Asked(turns=tuple(turns), tools=tools, parameters=parameters)
+        return Asked(turns=turns, tools=tools, parameters=parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
@@ -106,7 +97,7 @@ class Bedrock(_Amazon):
         usage = obj(doc.get("usage"))
         return Said(
             text=_text(blocks),
-            tool_calls=tuple(_tool_call(block["toolUse"]) for block in blocks if is_call(block)),
+            tool_calls=_tool_calls(blocks),
             finish=string(doc.get("stopReason")) or None,
             usage=Usage(number(usage.get("inputTokens")), number(usage.get("outputTokens"))) if usage else None,
             error=None if "output" in doc else _error(doc),
@@ -115,11 +106,12 @@ class Bedrock(_Amazon):
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `snapshots`, and of a stream `bedrock_stream`."""
         form = with_stream(snapshot_calls(ConverseAnswers()))
-        return edited(
-            recalled(reply, edit, form, announced_as=MEDIA_TYPE, framing=self.framing),
+        return remade(
+            reply,
             edit,
-            body=lambda data, change: rewrite_whole(data, edit, change, ConverseAnswers()),
-            events=lambda change: ConverseRewriter(edit, change, _WORDS),
+            form,
+            body=partial(rewrite_whole, answers=ConverseAnswers()),
+            events=partial(ConverseRewriter, words=_WORDS),
             announced_as=MEDIA_TYPE,
             framing=self.framing,
         )
@@ -251,8 +243,16 @@ def _text(blocks: object) -> str:
     return "".join(string(block.get("text")) for block in objects(blocks))
 
 
+def _tool_calls(blocks: list[Doc]) -> tuple[ToolCall, ...]:
+    return tuple(_tool_call(block["toolUse"]) for block in blocks if is_call(block))
+
+
 def _tool_call(use: Doc) -> ToolCall:
     return ToolCall(string(use.get("toolUseId")), string(use.get("name")), dump(use.get("input") or {}).decode())
+
+
+def _tool_results(blocks: list[Doc], names: dict[str, str]) -> tuple[ToolResult, ...]:
+    return tuple(_tool_result(obj(block["toolResult"]), names) for block in blocks if "toolResult" in block)
 
 
 def _tool_result(result: Doc, names: dict[str, str]) -> ToolResult:

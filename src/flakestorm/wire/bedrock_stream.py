@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from flakestorm.wire.base import Edit, Finish, ToolCall
 from flakestorm.wire.calls import CallForm, Mapped
-from flakestorm.wire.editing import Change, redone, spread
+from flakestorm.wire.editing import Change, Holding, redone, spread
 from flakestorm.wire.eventstream import Message, encode
 from flakestorm.wire.numbering import Numbers
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
@@ -37,7 +37,7 @@ def is_call(block: Doc) -> bool:
     return isinstance(block.get("toolUse"), dict) and block["toolUse"].get("type") != "server_tool_use"
 
 
-class ConverseRewriter:
+class ConverseRewriter(Holding[Doc]):
     """Edits one stream; see `editing.Rewriter`.
 
     Args:
@@ -45,14 +45,13 @@ class ConverseRewriter:
     """
 
     def __init__(self, edit: Edit, change: Change, words: Mapping[Finish, str]) -> None:
-        self._edit, self._change, self._words = edit, change, words
+        super().__init__(edit, change)
+        self._words = words
         self._limit, self._numbers = Limit(edit.max_tokens), Numbers()
         self._calls: dict[int, bool] = {}  # of the blocks that have begun: whether each is a call of the agent's
         self._open: int | None = None  # the block that was cut and still has to end
         self._unsaid: int | None = None  # the block that began last without saying what it is
         self._gone: set[int] = set()  # blocks of which the new text left no words
-        self._held: list[_Item] = []
-        self._holds = edit.text is not None
         self._next = 0  # number of the block that would come next
 
     def event(self, event: Event) -> Iterator[bytes]:
@@ -66,12 +65,6 @@ class ConverseRewriter:
                 yield from self.end()
         else:
             self._next = max(self._next, _index(doc) + 1) if "contentBlockIndex" in doc else self._next
-            yield from self._trimmed(event, doc)
-
-    def end(self) -> Iterator[bytes]:
-        """What was held back for its text, mapped."""
-        held, self._held, self._holds = self._held, [], False
-        for event, doc in self._mapped(held):
             yield from self._trimmed(event, doc)
 
     def _mapped(self, held: list[_Item]) -> list[_Item]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from flakestorm.core.call import Reply
 from flakestorm.wire.base import Edit, ToolCall
-from flakestorm.wire.editing import Change, redone, rewriting
+from flakestorm.wire.editing import Body, Change, Events, edited, redone, rewriting
 from flakestorm.wire.frames import Framing, sse_framing
 from flakestorm.wire.shape import Doc, dump, parse
 from flakestorm.wire.sse import Event
 
-__all__ = ["CallForm", "CallsRewriter", "Mapped", "recalled"]
+__all__ = ["CallForm", "CallsRewriter", "Mapped", "remade"]
 
 Mapped = Callable[[ToolCall], ToolCall]
 """What `Edit.calls` holds."""
@@ -39,23 +39,35 @@ class CallForm:
     put: Callable[[Sequence[Doc], Mapped], set[int]]
 
 
-def recalled(
+def remade(
     reply: Reply,
     edit: Edit,
     form: CallForm,
     *,
+    body: Body,
+    events: Events,
     announced_as: str = "text/event-stream",
     framing: Framing = sse_framing,
 ) -> Reply:
-    """The reply with its tool calls mapped by `edit.calls`; the same object where that is not asked for."""
+    """The reply with all that an edit asks for: its tool calls by their form, then the rest by a wire's own rules.
+
+    Args:
+        reply, edit, body, events, announced_as, framing: as for `editing.edited`.
+        form: how this protocol spells tool calls.
+    """
+    reply = _recalled(reply, edit, form, announced_as, framing)
+    return edited(reply, edit, body=body, events=events, announced_as=announced_as, framing=framing)
+
+
+def _recalled(reply: Reply, edit: Edit, form: CallForm, announced_as: str, framing: Framing) -> Reply:
     to = edit.calls
     if to is None:
         return reply
     return rewriting(
         reply,
         edit,
-        body=lambda data, change: _whole(data, to, change, form),
-        events=lambda change: CallsRewriter(to, change, form),
+        body=lambda data, _, change: _whole(data, to, change, form),
+        events=lambda _, change: CallsRewriter(to, change, form),
         announced_as=announced_as,
         framing=framing,
     )

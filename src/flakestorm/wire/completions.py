@@ -19,8 +19,9 @@ from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Tur
 from flakestorm.wire.cohere_results import result_text
 from flakestorm.wire.failures import error_reply, retry_headers
 from flakestorm.wire.frames import Framer, Lines, frames, sse_framing
+from flakestorm.wire.paths import path_of
 from flakestorm.wire.provider_errors import openai_error
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, offered, outline, parse, string, text_of
 from flakestorm.wire.sse import DONE, events, looks_like_sse
 from flakestorm.wire.unread import Unread
 
@@ -43,7 +44,7 @@ class Completions(Unread):
 
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if it is not one of these protocols. Reads the body once at most."""
-        path = _path(call) if call.method == "POST" else ""
+        path = path_of(call) if call.method == "POST" else ""
         legacy = _LEGACY.search(path)
         if not legacy and not _COHERE.search(path):
             return None
@@ -70,7 +71,7 @@ class Completions(Unread):
         if now := string(doc.get("message")):
             turns.append(Turn("user", now))
         for message in objects(doc.get("messages")):
-            role, text, calls = string(message.get("role")), _text(message.get("content")), _calls(message)
+            role, text, calls = string(message.get("role")), text_of(message.get("content")), _calls(message)
             names.update((call.id, call.name) for call in calls)
             call_id = string(message.get("tool_call_id"))
             told = result_text(message.get("content"))
@@ -93,7 +94,7 @@ class Completions(Unread):
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The error of the provider whose path this is."""
-        if not _COHERE.search(_path(call)):
+        if not _COHERE.search(path_of(call)):
             return openai_error(failure, model=self.model_of(call) or "this model", call=call)
         status, message = _COHERE_FAILURES.get(failure.kind, _COHERE_FAILURES["server_error"])
         said = {"message": failure.message or message}
@@ -104,21 +105,10 @@ class Completions(Unread):
         return sse_framing(start, media_type)
 
 
-def _path(call: Call) -> str:
-    return call.url.partition("?")[0].rstrip("/")
-
-
 def _error(doc: Doc) -> str | None:
     if said := string(obj(doc.get("error")).get("message")):
         return said
     return string(doc.get("message")) or None if doc.keys() <= {"message", "id"} else None
-
-
-def _text(content: object) -> str:
-    """A string, or the text blocks of a list."""
-    if isinstance(content, list):
-        return "".join(string(block.get("text")) for block in objects(content) if block.get("type") == "text")
-    return string(content)
 
 
 def _calls(message: Doc) -> tuple[ToolCall, ...]:
@@ -178,7 +168,7 @@ def _texts(doc: Doc, message: Doc) -> Iterator[str]:
     yield string(doc.get("text"))  # of Cohere's first version
     content = message.get("content")
     if not isinstance(content, dict):
-        yield _text(content)
+        yield text_of(content)
     else:  # a piece of a block, which names its type only when it begins
         yield string(content.get("text"))
     for choice in objects(doc.get("choices")):

@@ -8,13 +8,14 @@ chunk out for one chunk in. What a body is, a stream or a document, is told by i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from flakestorm.core.call import PULL, Chunks, Reply, without_headers
-from flakestorm.core.stream import gather, passed
+from flakestorm.core.stream import whole
 from flakestorm.wire.base import Edit
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Framer, Framing, sse_framing
@@ -22,7 +23,10 @@ from flakestorm.wire.shape import Doc, dump
 from flakestorm.wire.sse import Event
 from flakestorm.wire.streaming import media_type, opening
 
-__all__ = ["Change", "Rewriter", "edited", "redone", "rewriting", "spread"]
+__all__ = ["Body", "Change", "Events", "Holding", "Rewriter", "edited", "redone", "rewriting", "spread"]
+
+
+Document = TypeVar("Document")
 
 
 class Change:
@@ -52,12 +56,48 @@ class Rewriter(Protocol):
         ...
 
 
+class Holding(ABC, Generic[Document]):
+    """A rewriter that holds a stream back from its first words, where its text is to be mapped, up to its end.
+
+    Attributes:
+        _edit, _change: what is asked for, and what is told of it.
+        _held: what is held back, each event with the document it carries.
+        _holds: whether events that come are to be held back from the first words on.
+    """
+
+    def __init__(self, edit: Edit, change: Change) -> None:
+        self._edit, self._change = edit, change
+        self._held: list[tuple[Event, Document]] = []
+        self._holds = edit.text is not None
+
+    def end(self) -> Iterator[bytes]:
+        """What was held back for its text, mapped."""
+        held, self._held, self._holds = self._held, [], False
+        for event, doc in self._mapped(held):
+            yield from self._trimmed(event, doc)
+
+    @abstractmethod
+    def _mapped(self, held: list[tuple[Event, Document]]) -> list[tuple[Event, Document]]:
+        """The events that were held back, with their text mapped."""
+
+    @abstractmethod
+    def _trimmed(self, event: Event, doc: Document) -> Iterator[bytes]:
+        """What goes out for an event apart from the mapping: it is cut, and its tool calls and end are changed."""
+
+
+Body = Callable[[bytes, Edit, Change], bytes]
+"""Rewrites a whole body; gives back the very bytes it got when nothing is to be altered."""
+
+Events = Callable[[Edit, Change], Rewriter]
+"""Makes the rewriter of one stream."""
+
+
 def edited(
     reply: Reply,
     edit: Edit,
     *,
-    body: Callable[[bytes, Change], bytes],
-    events: Callable[[Change], Rewriter],
+    body: Body,
+    events: Events,
     announced_as: str = "text/event-stream",
     framing: Framing = sse_framing,
 ) -> Reply:
@@ -68,8 +108,8 @@ def edited(
     Args:
         reply: whole or streamed.
         edit: the change. One that asks for nothing does nothing.
-        body: rewrites a whole body; gives back the very bytes it got when nothing is to be altered.
-        events: makes the rewriter of one stream.
+        body: for a reply that is one document.
+        events: for one that is a stream.
         announced_as: media type under which this protocol streams. Streams of another type are not its answers.
         framing: how a stream of this protocol is told from a document, and taken apart.
     """
@@ -82,8 +122,8 @@ def rewriting(
     reply: Reply,
     edit: Edit,
     *,
-    body: Callable[[bytes, Change], bytes],
-    events: Callable[[Change], Rewriter],
+    body: Body,
+    events: Events,
     announced_as: str,
     framing: Framing,
 ) -> Reply:
@@ -99,9 +139,9 @@ def rewriting(
         change = Change(edit)
         start, framer = yield from opening(framing, kind, announced=announced)
         if framer is not None:
-            yield from _each(start, framer, events(change), change)
+            yield from _each(start, framer, events(edit, change), change)
         else:
-            yield from _all(start, lambda data: body(data, change))
+            yield from whole(lambda data: _restated(data, edit, change, body), start)()
 
     return replace(plain, headers=without_headers(plain.headers, "content-length")).pipe(change_it)
 
@@ -116,7 +156,7 @@ def redone(event: Event, document: Doc) -> bytes:
     """The bytes of an event that now says this document."""
     try:
         return event.with_data(dump(document)).raw
-    except RecursionError:  # as in `_all`
+    except RecursionError:  # as in `_restated`
         return event.raw
 
 
@@ -147,20 +187,8 @@ def _each(start: bytes, parser: Framer, rewriter: Rewriter, change: Change) -> C
         yield out
 
 
-def _all(start: bytes, change: Callable[[bytes], bytes]) -> Chunks:
-    """A document: nothing goes out before it is whole. One that breaks off goes out as far as it came, and one that is
-    too long to be held passes as it is."""
-    parts = [start]
-    try:
-        complete = yield from gather(parts)
-    except Exception:
-        yield b"".join(parts)
-        raise
-    if not complete:
-        yield from passed(parts)
-        return
-    data = b"".join(parts)
+def _restated(data: bytes, edit: Edit, change: Change, body: Body) -> bytes:
+    """A document, edited."""
     with suppress(RecursionError):  # JSON nested so deep that it can be read but not written again
-        data = change(data)
-    if data:
-        yield data
+        return body(data, edit, change)
+    return data

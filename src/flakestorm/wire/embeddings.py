@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, Usage
+from flakestorm.wire.paths import path_of
 from flakestorm.wire.provider_errors import google_error, ollama_error, openai_error
 from flakestorm.wire.shape import Doc, error_of, number, obj, outline, parse, string
 from flakestorm.wire.unread import Unread
@@ -33,7 +34,7 @@ class Embeddings(Unread):
         """The model this call asks for, None if it does not ask for embeddings. Reads the body once at most."""
         if call.method != "POST":
             return None
-        path = _path(call)
+        path = path_of(call)
         if google := _GOOGLE.search(path):
             model = unquote(google[1])
             return model if not path.endswith(":predict") or "embed" in model else None
@@ -65,16 +66,12 @@ class Embeddings(Unread):
 
     def failure(self, failure: Failure, call: Call) -> Reply:
         """The error of the provider whose path this is, OpenAI's where many share one."""
-        path, model = _path(call), self.model_of(call) or "this model"
+        path, model = path_of(call), self.model_of(call) or "this model"
         if _GOOGLE.search(path):
             return google_error(failure, model=model, call=call)
         if path.endswith(_OLLAMA):
             return ollama_error(failure)
         return openai_error(failure, model=model, call=call)
-
-
-def _path(call: Call) -> str:
-    return call.url.partition("?")[0].rstrip("/")
 
 
 def _error(doc: Doc) -> str | None:

@@ -16,7 +16,7 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Failure, Said, ToolCall, ToolResult, Turn, Usage
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string, text_of
 from flakestorm.wire.sse import events, looks_like_sse
 from flakestorm.wire.unread import Unread
 
@@ -65,7 +65,7 @@ class Interactions(Unread):
                 turns.append(Turn("user", string(step.get("text"))))
             elif "role" in step or kind in ("user_input", "model_output"):
                 role = string(step.get("role")) or ("assistant" if kind == "model_output" else "user")
-                turns.append(Turn("assistant" if role == "model" else role, _text(step.get("content"))))
+                turns.append(Turn("assistant" if role == "model" else role, text_of(step.get("content"))))
         functions = [tool for tool in objects(doc.get("tools")) if tool.get("type") == "function"]
         tools, parameters = offered((function, function.get("parameters")) for function in functions)
         model = string(doc.get("model")) or string(doc.get("agent"))
@@ -87,13 +87,6 @@ class Interactions(Unread):
         return sse_framing(start, media_type)
 
 
-def _text(content: object) -> str:
-    """A string, or the texts of a list of contents."""
-    if isinstance(content, list):
-        return "".join(string(part.get("text")) for part in objects(content) if part.get("type") == "text")
-    return string(content)
-
-
 def _tool_call(step: Doc, streamed: str) -> ToolCall:
     arguments = streamed or dump(step.get("arguments") or {}).decode()
     return ToolCall(string(step.get("id")), string(step.get("name")), arguments)
@@ -101,13 +94,13 @@ def _tool_call(step: Doc, streamed: str) -> ToolCall:
 
 def _tool_result(step: Doc, names: Mapping[str, str]) -> ToolResult:
     call_id, result = string(step.get("call_id")), step.get("result")
-    text = _text(result) if isinstance(result, str | list) else dump(result).decode() if result is not None else ""
+    text = text_of(result) if isinstance(result, str | list) else dump(result).decode() if result is not None else ""
     return ToolResult(call_id, string(step.get("name")) or names.get(call_id, ""), text)
 
 
 def _said(interaction: Doc, steps: list[tuple[Doc, str]]) -> Said:
     """What an interaction says in these steps; each with what its deltas added to it: text, or JSON of arguments."""
-    text = [_text(step.get("content")) + added for step, added in steps if step.get("type") == "model_output"]
+    text = [text_of(step.get("content")) + added for step, added in steps if step.get("type") == "model_output"]
     usage = obj(interaction.get("usage"))
     counted = Usage(number(usage.get("total_input_tokens")), number(usage.get("total_output_tokens")))
     error = interaction.get("error")

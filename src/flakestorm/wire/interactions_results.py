@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from flakestorm.wire.results import Found, Told, one_text, texts
-from flakestorm.wire.shape import Doc, dump, items, obj, parse, string
+from flakestorm.wire.results import Found, Told, one_text
+from flakestorm.wire.shape import Doc, dump, items, obj, parse, string, text_of
 from flakestorm.wire.splice import Path
 
 __all__ = ["find", "holds", "spell"]
@@ -62,4 +62,4 @@ def _steps(given: object) -> Iterator[tuple[Path, Doc]]:
 def _text(result: object) -> str:
     if isinstance(result, dict):
         return dump(result).decode() if result else ""
-    return texts(result, "text")
+    return text_of(result)

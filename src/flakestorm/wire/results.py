@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
 
-from flakestorm.wire.shape import Doc, objects, parse, string
+from flakestorm.wire.shape import Doc, objects, parse
 from flakestorm.wire.splice import Path, with_members
 
-__all__ = ["Dialect", "Found", "Key", "Reading", "Result", "Told", "one_text", "results", "rewritten", "texts"]
+__all__ = ["Dialect", "Found", "Key", "Reading", "Result", "Told", "one_text", "results", "rewritten"]
 
 Key = tuple[str, str, str, int]
 """What tells results apart within a run: see `results`."""
@@ -138,18 +138,6 @@ def rewritten(dialect: Dialect, body: bytes, changes: Iterable[tuple[Result, Tol
         changes: what each result is to tell.
     """
     return with_members(body, {result.path: dialect.spell(result.entry, told) for result, told in changes})
-
-
-def texts(content: object, *kinds: str) -> str:
-    """The text of a content: a string, or the text parts of a list.
-
-    Args:
-        content: whatever stands there.
-        kinds: the types of parts that are text.
-    """
-    if isinstance(content, list):
-        return "".join(string(part.get("text")) for part in objects(content) if part.get("type") in kinds)
-    return string(content)
 
 
 def one_text(content: object, text: str, kind: str) -> object:

@@ -8,7 +8,7 @@ without a check at every step and never raise.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -30,6 +30,7 @@ __all__ = [
     "parse",
     "parse_prefix",
     "string",
+    "text_of",
 ]
 
 Doc = dict[str, Any]
@@ -135,6 +136,18 @@ def objects(value: object) -> list[Doc]:
 def string(value: object) -> str:
     """The value if it is a string."""
     return value if isinstance(value, str) else ""
+
+
+def text_of(content: object, kinds: Container[str] = ("text",)) -> str:
+    """The text of a content: a string, or the text parts of a list (others are images, audio, reasoning).
+
+    Args:
+        content: whatever stands there.
+        kinds: the types of parts that are text.
+    """
+    if isinstance(content, list):
+        return "".join(string(part.get("text")) for part in objects(content) if part.get("type") in kinds)
+    return string(content)
 
 
 def error_of(doc: Doc, *kinds: str) -> str | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from flakestorm.wire.base import Edit, Finish
-from flakestorm.wire.editing import Change, spread
+from flakestorm.wire.editing import Change, Holding, spread
 from flakestorm.wire.frames import Frame
 from flakestorm.wire.shape import Doc, dump, number, parse, parse_prefix, string
 from flakestorm.wire.sse import Event
@@ -134,14 +134,13 @@ def rewrite_whole(body: bytes, edit: Edit, change: Change, answers: Answers) -> 
     return b"".join([*rewriter.event(Frame(body, body.strip())), *rewriter.end()])
 
 
-class SnapshotRewriter:
+class SnapshotRewriter(Holding[Doc | None]):
     """Edits one stream; see `editing.Rewriter`."""
 
     def __init__(self, edit: Edit, change: Change, answers: Answers) -> None:
-        self._edit, self._change, self._answers = edit, change, answers
+        super().__init__(edit, change)
+        self._answers = answers
         self._cutters: dict[int, _Cutter] = {}
-        self._held: list[tuple[Event, Doc | None]] = []
-        self._holds = edit.text is not None
 
     def event(self, event: Event) -> Iterator[bytes]:
         """What goes out for this event."""
@@ -149,12 +148,6 @@ class SnapshotRewriter:
         if self._holds and (self._held or self._speaks(doc)):
             self._held.append((event, doc))
         else:
-            yield from self._trimmed(event, doc)
-
-    def end(self) -> Iterator[bytes]:
-        """What was held back for its text, mapped."""
-        held, self._held, self._holds = self._held, [], False
-        for event, doc in self._mapped(held):
             yield from self._trimmed(event, doc)
 
     def _speaks(self, doc: Doc | None) -> bool:

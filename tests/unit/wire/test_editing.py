@@ -7,7 +7,7 @@ from flakestorm.core.call import Reply, header
 from flakestorm.core.stream import pump, read
 from flakestorm.errors import CallFailed
 from flakestorm.wire.base import Edit
-from flakestorm.wire.editing import Change, edited, redone, spread
+from flakestorm.wire.editing import Change, Holding, edited, redone, spread
 from flakestorm.wire.frames import Lines
 from flakestorm.wire.sse import Event
 from wire_support import Fired, chunked
@@ -18,7 +18,7 @@ SSE = (("Content-Type", "text/event-stream; charset=utf-8"), ("Content-Length", 
 class Shout:
     """A rewriter that holds every other event back, to see when what goes out."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, edit: Edit, change: Change) -> None:
         self._change, self._held = change, list[bytes]()
 
     def event(self, event: Event) -> Iterator[bytes]:
@@ -34,7 +34,7 @@ class Shout:
 
 
 def shout(reply: Reply, edit: Edit) -> Reply:
-    def body(data: bytes, change: Change) -> bytes:
+    def body(data: bytes, edit: Edit, change: Change) -> bytes:
         change.mark()
         return data.upper()
 
@@ -142,7 +142,7 @@ def test_a_client_that_leaves_ends_it() -> None:
 
 
 def test_json_too_deep_to_write_is_left_alone() -> None:
-    def too_deep(_data: bytes, _change: Change) -> bytes:
+    def too_deep(_data: bytes, _edit: Edit, _change: Change) -> bytes:
         raise RecursionError
 
     assert read(edited(Reply(200, (), b"deep"), Edit(max_tokens=1), body=too_deep, events=Shout)) == b"deep"
@@ -202,7 +202,7 @@ def test_a_document_that_breaks_off_goes_out_as_far_as_it_came(start: bytes) -> 
 
 
 def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
-    def numbered(data: bytes, _change: Change) -> bytes:
+    def numbered(data: bytes, _edit: Edit, _change: Change) -> bytes:
         return b"document " + data
 
     kind = (("content-type", "application/x-ndjson"),)
@@ -216,3 +216,32 @@ def test_a_protocol_may_stream_in_a_form_of_its_own() -> None:
             framing=lambda _start, media_type: Lines() if media_type == "application/x-ndjson" else None,
         )
         assert read(reply) == expected
+
+
+class Upper(Holding[bytes]):
+    """Holds every event back and maps them all."""
+
+    def event(self, event: Event) -> Iterator[bytes]:
+        if self._holds:
+            self._held.append((event, event.data or b""))
+        else:
+            yield from self._trimmed(event, event.data or b"")
+
+    def _mapped(self, held: list[tuple[Event, bytes]]) -> list[tuple[Event, bytes]]:
+        return [(event, data.upper()) for event, data in held]
+
+    def _trimmed(self, event: Event, doc: bytes) -> Iterator[bytes]:
+        yield doc
+
+
+def test_what_is_held_back_goes_out_once_and_nothing_is_held_after_it() -> None:
+    edit = Edit(text=str.upper)
+    rewriter = Upper(edit, Change(edit))
+    assert not b"".join(rewriter.event(Event(b"", b"a")))
+    assert [*rewriter.end()] == [b"A"]
+    assert [*rewriter.event(Event(b"", b"b")), *rewriter.end()] == [b"b"]
+
+
+def test_without_a_mapping_nothing_is_held_back() -> None:
+    edit = Edit(max_tokens=1)
+    assert [*Upper(edit, Change(edit)).event(Event(b"", b"a"))] == [b"a"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from flakestorm.wire.results import Found, Told, one_text, results, rewritten, texts
+from flakestorm.wire.results import Found, Told, one_text, results, rewritten
 from flakestorm.wire.shape import Doc
 
 
@@ -80,13 +80,6 @@ def test_rewriting_changes_what_was_asked_for() -> None:
     standing = results(Plain(), body, name_of=str, unnamed="unknown")
     assert rewritten(Plain(), body, [(standing[1], Told("new"))]) == b'"new"'.join(body.rsplit(b'"old"', 1))
     assert rewritten(Plain(), body, []) == body
-
-
-def test_the_text_of_a_content() -> None:
-    parts = [{"type": "text", "text": "a"}, {"type": "image", "text": "no"}, 3, {"type": "text"}, {"type": "x"}]
-    assert texts("plain", "text") == "plain"
-    assert texts(parts, "text", "image") == "ano"
-    assert texts(None, "text") == ""
 
 
 def test_a_text_takes_the_shape_that_was_there() -> None:

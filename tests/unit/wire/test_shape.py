@@ -17,6 +17,7 @@ from flakestorm.wire.shape import (
     parse,
     parse_prefix,
     string,
+    text_of,
 )
 
 JSON = st.recursive(
@@ -126,3 +127,22 @@ def test_an_error_without_its_wrapping_is_told_too() -> None:
     assert [bare_error(doc) for doc in ({"message": "down"}, {"detail": "gone"}, {"message": 1}, {})] == [
         "down", "gone", None, None,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("hi", "hi"),
+        (None, ""),
+        (7, ""),
+        ([{"type": "text", "text": "a"}, {"type": "thinking", "text": "b"}, "c", {"type": "text", "text": "d"}], "ad"),
+        ([{"type": "text"}, {"type": "text", "text": None}], ""),
+    ],
+)
+def test_the_text_of_a_content(content: object, text: str) -> None:
+    assert text_of(content) == text
+
+
+def test_the_text_of_a_content_may_be_of_other_kinds() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "image", "text": "no"}, 3, {"type": "text"}, {"type": "x"}]
+    assert text_of(parts, ("text", "image")) == "ano"

@@ -32,7 +32,7 @@ from flakestorm.boundary.seams.patches import Patch
 from flakestorm.boundary.seams.told import AsyncTold, Told, told
 from flakestorm.boundary.seams.watched import AsyncWatched, Watched
 from flakestorm.boundary.session import Crossing, current, outside, step_in, step_out
-from flakestorm.core.call import Call, Headers, Reply
+from flakestorm.core.call import Call, Reply
 from flakestorm.core.pipeline import Watching
 from flakestorm.errors import CallFailed
 
@@ -66,9 +66,7 @@ def _sync(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         crossing = current()
         if crossing is None or getattr(getattr(self, "_pool", None), "_uds", None) is not None:  # a Unix socket
             return original(self, request)
-        place = _place(request.url, crossing)
-        _, headers, at = place.asked.known(_fields(request.headers))
-        call = _call(lib, request, crossing, place.address, headers)
+        call, place, at = _call(lib, request, crossing)
         flow = crossing.pipeline(call)
         if isinstance(flow, Watching):  # nothing stands between: the agent gets the world's own response
             clock, inside = crossing.clock, step_out(None)
@@ -115,9 +113,7 @@ def _async(lib: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         crossing = current()
         if crossing is None or getattr(getattr(self, "_pool", None), "_uds", None) is not None:  # a Unix socket
             return await original(self, request)
-        place = _place(request.url, crossing)
-        _, headers, at = place.asked.known(_fields(request.headers))
-        call = _call(lib, request, crossing, place.address, headers)
+        call, place, at = _call(lib, request, crossing)
         flow = crossing.pipeline(call)
         if isinstance(flow, Watching):  # as in handle_request
             clock, inside = crossing.clock, step_out(None)
@@ -174,20 +170,25 @@ def _place(url: Any, crossing: Crossing) -> _Place:
     return place
 
 
-def _call(lib: Any, request: Any, crossing: Crossing, address: str, headers: Headers) -> Call:
+def _call(lib: Any, request: Any, crossing: Crossing) -> tuple[Call, _Place, int]:
+    """The request as a call, what is kept in mind of its address, and where among its header fields stands which
+    encodings it accepts: see `Fields.known`."""
+    place = _place(request.url, crossing)
+    _, headers, at = place.asked.known(_fields(request.headers))
     try:
         body, upload = request.content, None
     except lib.RequestNotRead:  # a body that is still being produced
         body, upload = b"", request.stream
-    return Call(
+    call = Call(
         request.method,
-        address,
+        place.address,
         headers,
         body,
         upload,
         lane=crossing.lane(lib.__name__),
         patience_s=request.extensions.get("timeout", {}).get("read"),
     )
+    return call, place, at
 
 
 def _outgoing(lib: Any) -> Callable[[Any, Call, Call, int], Any]:

@@ -14,13 +14,26 @@ from flakestorm.core.call import Call, Reply
 from flakestorm.wire.anthropic.calls import MESSAGES_CALLS
 from flakestorm.wire.anthropic.edit import rewrite_body
 from flakestorm.wire.anthropic.stream import MessagesRewriter
-from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Usage
+from flakestorm.wire.blocks import turns_of
+from flakestorm.wire.calls import remade
 from flakestorm.wire.failures import error_reply, request_token, retry_headers
 from flakestorm.wire.frames import Framer, sse_framing
 from flakestorm.wire.provider_errors import google_error
-from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import (
+    Doc,
+    bare_error,
+    dump,
+    error_of,
+    number,
+    obj,
+    objects,
+    offered,
+    outline,
+    parse,
+    string,
+    text_of,
+)
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["Anthropic"]
@@ -53,17 +66,9 @@ class Anthropic:
     def asked(self, body: bytes) -> Asked:
         """Read a request body."""
         doc = parse(body) or {}
-        names: dict[str, str] = {}  # call id -> tool, to name the results, which only quote the id
-        system = _text(doc.get("system"))
-        turns = [Turn("system", system)] if system else []
-        for message in objects(doc.get("messages")):
-            blocks = objects(message.get("content"))
-            calls = tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
-            names.update((call.id, call.name) for call in calls)
-            results = tuple(_tool_result(block, names) for block in blocks if block.get("type") == "tool_result")
-            turns.append(Turn(string(message.get("role")), _text(message.get("content")), calls, results))
+        turns = turns_of(doc, text=text_of, calls=_tool_calls, results=_tool_results)
         tools, parameters = offered((tool, tool.get("input_schema")) for tool in objects(doc.get("tools")))
-        return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
+        return Asked(string(doc.get("model")), doc.get("stream") is True, turns, tools, parameters)
 
     def said(self, body: bytes, *, stream: bool) -> Said:
         """Read a reply body. An error answered as plain JSON to a streamed request is read as what it is."""
@@ -102,12 +107,7 @@ class Anthropic:
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `anthropic_edit`."""
-        return edited(
-            recalled(reply, edit, MESSAGES_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: MessagesRewriter(edit, change),
-        )
+        return remade(reply, edit, MESSAGES_CALLS, body=rewrite_body, events=MessagesRewriter)
 
 
 _FAILURES: dict[str, tuple[int, str, str]] = {
@@ -136,20 +136,21 @@ def _request_id(call: Call) -> str:
     return f"req_011C{request_token(call)[:20]}"
 
 
-def _text(content: object) -> str:
-    """A string, or the text blocks of a list."""
-    if isinstance(content, list):
-        return "".join(string(block.get("text")) for block in objects(content) if block.get("type") == "text")
-    return string(content)
-
-
 def _tool_call(block: Doc) -> ToolCall:
     return ToolCall(string(block.get("id")), string(block.get("name")), dump(block.get("input") or {}).decode())
 
 
+def _tool_calls(blocks: list[Doc]) -> tuple[ToolCall, ...]:
+    return tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
+
+
+def _tool_results(blocks: list[Doc], names: dict[str, str]) -> tuple[ToolResult, ...]:
+    return tuple(_tool_result(block, names) for block in blocks if block.get("type") == "tool_result")
+
+
 def _tool_result(block: Doc, names: dict[str, str]) -> ToolResult:
     call_id = string(block.get("tool_use_id"))
-    return ToolResult(call_id, names.get(call_id, ""), _text(block.get("content")))
+    return ToolResult(call_id, names.get(call_id, ""), text_of(block.get("content")))
 
 
 def _error(doc: Doc) -> str | None:
@@ -174,8 +175,8 @@ def _said_whole(body: bytes) -> Said:
         return Said(complete=False)
     blocks = objects(doc.get("content"))
     return Said(
-        text=_text(blocks),
-        tool_calls=tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use"),
+        text=text_of(blocks),
+        tool_calls=_tool_calls(blocks),
         finish=string(doc.get("stop_reason")) or None,
         usage=_usage(doc.get("usage")),
         model=string(doc.get("model")),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flakestorm.wire.results import Found, Told, one_text, texts
-from flakestorm.wire.shape import Doc, items, obj, string
+from flakestorm.wire.results import Found, Told, one_text
+from flakestorm.wire.shape import Doc, items, obj, string, text_of
 
 __all__ = ["find", "holds", "spell"]
 
@@ -26,7 +26,7 @@ def find(doc: Doc) -> Sequence[Found]:
                 called[string(block.get("id"))] = string(block.get("name"))
             elif kind == "tool_result":
                 call_id = string(block.get("tool_use_id"))
-                told = Told(texts(block.get("content"), "text"), block.get("is_error") is True)
+                told = Told(text_of(block.get("content")), block.get("is_error") is True)
                 path = ("messages", index, "content", place)
                 found.append(Found(call_id, called.get(call_id, ""), told, path, block))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flakestorm.wire.anthropic.edit import ANSWERS, Limit, is_a
 from flakestorm.wire.base import Edit
-from flakestorm.wire.editing import Change, redone, spread
+from flakestorm.wire.editing import Change, Holding, redone, spread
 from flakestorm.wire.numbering import Numbers
 from flakestorm.wire.shape import Doc, dump, number, obj, parse, string
 from flakestorm.wire.sse import Event, encode
@@ -20,16 +20,14 @@ _CLOSING = ("message_stop", "message_start", "ping", "error")
 _Item = tuple[Event, Doc | None]
 
 
-class MessagesRewriter:
+class MessagesRewriter(Holding[Doc | None]):
     """Edits one stream; see `editing.Rewriter`."""
 
     def __init__(self, edit: Edit, change: Change) -> None:
-        self._edit, self._change = edit, change
+        super().__init__(edit, change)
         self._limit, self._numbers = Limit(edit), Numbers()
         self._kinds: dict[int, str] = {}  # of the blocks that have begun
         self._open: int | None = None  # the block that was cut and still has to end
-        self._held: list[_Item] = []
-        self._holds = edit.text is not None
         self._next = 0  # number of the block that would come next
 
     def event(self, event: Event) -> Iterator[bytes]:
@@ -45,12 +43,6 @@ class MessagesRewriter:
         else:
             if doc is not None and kind == "content_block_start":
                 self._next = _index(doc) + 1
-            yield from self._trimmed(event, doc)
-
-    def end(self) -> Iterator[bytes]:
-        """What was held back for its text, mapped."""
-        held, self._held, self._holds = self._held, [], False
-        for event, doc in self._mapped(held):
             yield from self._trimmed(event, doc)
 
     def _mapped(self, held: list[_Item]) -> list[_Item]:

@@ -13,19 +13,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls import remade
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.editing import edited
 from flakestorm.wire.failures import error_reply, request_token
 from flakestorm.wire.frames import Elements, Framer, frames, sse_framing
 from flakestorm.wire.gemini.parts import CallPieces, GeminiAnswers, content_text
+from flakestorm.wire.paths import model_in_path
 from flakestorm.wire.provider_errors import google_error, google_error_object
-from flakestorm.wire.shape import Doc, dump, error_of, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import Doc, dump, error_of, number, obj, objects, offered, parse, string
 from flakestorm.wire.snapshots import SnapshotRewriter, rewrite_whole
 from flakestorm.wire.sse import encode
 
@@ -41,10 +42,7 @@ class Gemini:
 
     def model_of(self, call: Call) -> str | None:
         """The model this call asks for, None if the call is not one of this protocol. Reads the body once."""
-        asked = _PATH.search(call.url.partition("?")[0]) if call.method == "POST" else None
-        if asked is None or not isinstance((outline(call.body) or {}).get("contents"), list | dict | str):
-            return None
-        return unquote(asked[1])
+        return model_in_path(call, _PATH, "contents", list, dict, str)
 
     def recognises(self, call: Call) -> bool:
         """Whether this is a POST to `.../models/MODEL:[stream]GenerateContent` with contents in it."""
@@ -125,11 +123,12 @@ class Gemini:
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `snapshots`."""
-        return edited(
-            recalled(reply, edit, snapshot_calls(GeminiAnswers()), framing=self.framing),
+        return remade(
+            reply,
             edit,
-            body=lambda data, change: rewrite_whole(data, edit, change, GeminiAnswers()),
-            events=lambda change: SnapshotRewriter(edit, change, GeminiAnswers()),
+            snapshot_calls(GeminiAnswers()),
+            body=partial(rewrite_whole, answers=GeminiAnswers()),
+            events=partial(SnapshotRewriter, answers=GeminiAnswers()),
             framing=self.framing,
         )
 

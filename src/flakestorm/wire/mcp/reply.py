@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from flakestorm.core.call import PULL, Call, Chunks, Reply, header, without_headers
-from flakestorm.core.stream import gather, passed
+from flakestorm.core.stream import whole
 from flakestorm.wire.encoding import decoded
 from flakestorm.wire.frames import Lines
 from flakestorm.wire.mcp.protocol import Message, messages, read
@@ -176,18 +176,11 @@ def _complete(message: Message) -> Doc:
 
 
 def _document(answer: Callable[[Doc | None], bytes | None]) -> Chunks:
-    parts: list[bytes] = []
-    try:
-        complete = yield from gather(parts)
-    except Exception:  # the world's reply broke: what came of it goes out before the break
-        yield b"".join(parts)
-        raise
-    if not complete:
-        yield from passed(parts)
-        return
-    body = b"".join(parts)
-    found = read(body)
-    yield (None if found is None else answer(found.document)) or body
+    def restated(body: bytes) -> bytes:
+        found = read(body)
+        return (None if found is None else answer(found.document)) or body
+
+    return whole(restated)()
 
 
 def _events(answer: Callable[[Doc | None], bytes | None]) -> Chunks:

@@ -7,12 +7,13 @@ Text is `message.content`, or `response` of a generation; `thinking` is left out
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Finish, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
+from flakestorm.wire.calls import remade
 from flakestorm.wire.calls_snapshots import snapshot_calls
-from flakestorm.wire.editing import Change, edited
+from flakestorm.wire.editing import Change
 from flakestorm.wire.frames import Framer, Lines, frames
 from flakestorm.wire.provider_errors import ollama_error, ollama_error_document
 from flakestorm.wire.shape import Doc, dump, items, number, obj, objects, offered, outline, parse, string
@@ -103,21 +104,23 @@ class Ollama:
         if edit.finish is not None and edit.finish not in _WORDS:
             return reply
 
-        def body(data: bytes, change: Change) -> bytes:
-            if parse(data) is not None:
-                return rewrite_whole(data, edit, change, OllamaAnswers())
-            rewriter = SnapshotRewriter(edit, change, OllamaAnswers())  # lines that were not announced as such
-            out = [raw for line in frames(Lines(), data) for raw in rewriter.event(line)]
-            return b"".join([*out, *rewriter.end()])
-
-        return edited(
-            recalled(reply, edit, snapshot_calls(OllamaAnswers()), announced_as=_NDJSON, framing=self.framing),
+        return remade(
+            reply,
             edit,
-            body=body,
-            events=lambda change: SnapshotRewriter(edit, change, OllamaAnswers()),
+            snapshot_calls(OllamaAnswers()),
+            body=_rewrite_body,
+            events=partial(SnapshotRewriter, answers=OllamaAnswers()),
             announced_as=_NDJSON,
             framing=self.framing,
         )
+
+
+def _rewrite_body(data: bytes, edit: Edit, change: Change) -> bytes:
+    if parse(data) is not None:
+        return rewrite_whole(data, edit, change, OllamaAnswers())
+    rewriter = SnapshotRewriter(edit, change, OllamaAnswers())  # lines that were not announced as such
+    out = [raw for line in frames(Lines(), data) for raw in rewriter.event(line)]
+    return b"".join([*out, *rewriter.end()])
 
 
 class OllamaAnswer:

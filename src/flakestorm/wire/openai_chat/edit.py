@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from flakestorm.wire.base import Edit, Finish
-from flakestorm.wire.editing import Change, redone, spread
-from flakestorm.wire.openai_chat.parts import Slots, content_text, function_of, usages_of
-from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse
+from flakestorm.wire.editing import Change, Holding, redone, spread
+from flakestorm.wire.openai_chat.parts import Slots, function_of, usages_of
+from flakestorm.wire.shape import Doc, dump, number, obj, objects, parse, text_of
 from flakestorm.wire.sse import DONE, Event, encode
 from flakestorm.wire.tokens import TokenMeter
 
@@ -46,7 +46,7 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     for choice, cutter in zip(choices, cutters, strict=True):
         message = choice["message"]
         if edit.text is not None:
-            old = content_text(message.get("content"))
+            old = text_of(message.get("content"))
             if (new := edit.text(old)) != old:
                 _say(message, new, edit)
                 altered = True
@@ -60,14 +60,12 @@ def rewrite_body(body: bytes, edit: Edit, change: Change) -> bytes:
     return out
 
 
-class ChatRewriter:
+class ChatRewriter(Holding[Doc | None]):
     """Edits one stream; see `editing.Rewriter`."""
 
     def __init__(self, edit: Edit, change: Change) -> None:
-        self._edit, self._change = edit, change
+        super().__init__(edit, change)
         self._cutters: dict[int, _Cutter] = {}
-        self._held: list[tuple[Event, Doc | None]] = []
-        self._holds = edit.text is not None
         self._frame: Doc = {}  # what every chunk of this stream repeats: id, object, model ...
         self._usage: Doc = {}  # what a chunk that did not go out stated
 
@@ -84,9 +82,7 @@ class ChatRewriter:
 
     def end(self) -> Iterator[bytes]:
         """What was held back for its text, mapped; and the end of a cut choice, where the world never stated one."""
-        held, self._held, self._holds = self._held, [], False
-        for event, chunk in self._mapped(held):
-            yield from self._trimmed(event, chunk)
+        yield from super().end()
         for index, cutter in self._cutters.items():
             if cutter.cut and not cutter.ended:
                 choice = {"index": index, "delta": {}}
@@ -103,8 +99,8 @@ class ChatRewriter:
                 if isinstance(choice.get("delta"), dict):
                     deltas.setdefault(number(choice.get("index")) or 0, []).append((at, choice["delta"]))
         for places in deltas.values():
-            spoken = [place for place in places if content_text(place[1].get("content"))] or places[:1]
-            old = "".join(content_text(delta.get("content")) for _, delta in spoken)
+            spoken = [place for place in places if text_of(place[1].get("content"))] or places[:1]
+            old = "".join(text_of(delta.get("content")) for _, delta in spoken)
             if (new := self._edit.text(old)) == old:
                 continue
             for (at, delta), piece in zip(spoken, spread(new, len(spoken)), strict=True):
@@ -212,7 +208,7 @@ class _Cutter:
         elif isinstance(content, list):
             kept: list[Any] = []
             for part in content:
-                text = content_text([part])
+                text = text_of([part])
                 if text and not self.cut:
                     part["text"] = self._take("text", text)
                 if not self.cut or (text and part["text"]):

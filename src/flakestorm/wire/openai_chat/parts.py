@@ -7,14 +7,7 @@ from typing import Any
 from flakestorm.wire.base import ToolCall
 from flakestorm.wire.shape import Doc, dump, number, obj, objects, string
 
-__all__ = ["Fragments", "Slots", "content_text", "function_of", "usages_of"]
-
-
-def content_text(content: object) -> str:
-    """The text of a `content`: a string, or the text parts of a list (other parts are images, audio, reasoning)."""
-    if isinstance(content, list):
-        return "".join(string(part.get("text")) for part in objects(content) if part.get("type") == "text")
-    return string(content)
+__all__ = ["Fragments", "Slots", "function_of", "usages_of"]
 
 
 def usages_of(doc: Doc) -> list[Doc]:

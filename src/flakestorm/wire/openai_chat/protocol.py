@@ -11,13 +11,25 @@ from urllib.parse import unquote
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.calls import remade
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_chat.calls import CHAT_CALLS
 from flakestorm.wire.openai_chat.edit import ChatRewriter, rewrite_body
-from flakestorm.wire.openai_chat.parts import Fragments, content_text, function_of, usages_of
-from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.openai_chat.parts import Fragments, function_of, usages_of
+from flakestorm.wire.shape import (
+    Doc,
+    bare_error,
+    dump,
+    error_of,
+    number,
+    obj,
+    objects,
+    offered,
+    outline,
+    parse,
+    string,
+    text_of,
+)
 from flakestorm.wire.sse import DONE, encode, events, looks_like_sse
 
 __all__ = ["OpenAIChat"]
@@ -51,7 +63,7 @@ class OpenAIChat(OpenAI):
         names: dict[str, str] = {}  # call id -> tool, to name the results that only quote the id
         turns: list[Turn] = []
         for message in objects(doc.get("messages")):
-            role, text = string(message.get("role")), content_text(message.get("content"))
+            role, text = string(message.get("role")), text_of(message.get("content"))
             calls = _tool_calls(message)
             names.update((call.id, call.name) for call in calls)
             results: tuple[ToolResult, ...] = ()
@@ -74,12 +86,7 @@ class OpenAIChat(OpenAI):
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_chat_edit`."""
-        return edited(
-            recalled(reply, edit, CHAT_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: ChatRewriter(edit, change),
-        )
+        return remade(reply, edit, CHAT_CALLS, body=rewrite_body, events=ChatRewriter)
 
 
 def _tool_calls(message: Doc) -> tuple[ToolCall, ...]:
@@ -107,7 +114,7 @@ def _said_whole(body: bytes) -> Said:
     choice = next(iter(objects(doc.get("choices"))), {})
     message = obj(choice.get("message"))
     return Said(
-        text=content_text(message.get("content")),
+        text=text_of(message.get("content")),
         tool_calls=_tool_calls(message),
         finish=string(choice.get("finish_reason")) or None,
         usage=_usage(doc),
@@ -133,7 +140,7 @@ def _said_stream(body: bytes) -> Said:
         for choice in objects(chunk.get("choices")):
             if number(choice.get("index")) in (0, None):
                 delta = obj(choice.get("delta"))
-                text.append(content_text(delta.get("content")))
+                text.append(text_of(delta.get("content")))
                 fragments.add(delta, streamed=True)
                 finish = string(choice.get("finish_reason")) or finish
     return Said("".join(text), fragments.calls(), finish, usage, model, error, complete)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from flakestorm.wire.results import Found, Told, one_text, texts
-from flakestorm.wire.shape import Doc, items, obj, objects, string
+from flakestorm.wire.results import Found, Told, one_text
+from flakestorm.wire.shape import Doc, items, obj, objects, string, text_of
 
 __all__ = ["find", "holds", "spell"]
 
@@ -36,7 +36,7 @@ def find(doc: Doc) -> Sequence[Found]:
             called[string(call.get("id"))] = string(part.get("name"))
         if legacy := obj(message.get("function_call")):
             asked[string(legacy.get("name"))] = string(legacy.get("arguments"))
-        told = Told(texts(message.get("content"), "text"))
+        told = Told(text_of(message.get("content")))
         name = string(message.get("name"))
         if message.get("role") == "tool":
             call_id = string(message.get("tool_call_id"))

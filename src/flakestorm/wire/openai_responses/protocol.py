@@ -14,13 +14,25 @@ from dataclasses import dataclass, field, replace
 
 from flakestorm.core.call import Call, Reply
 from flakestorm.wire.base import Asked, Edit, Failure, Said, ToolCall, ToolResult, Turn, Usage
-from flakestorm.wire.calls import recalled
-from flakestorm.wire.editing import edited
+from flakestorm.wire.calls import remade
 from flakestorm.wire.openai import OpenAI
 from flakestorm.wire.openai_responses.calls import RESPONSES_CALLS
 from flakestorm.wire.openai_responses.edit import ARGUMENTS, ENDS, is_text, rewrite_body
 from flakestorm.wire.openai_responses.stream import ResponsesRewriter
-from flakestorm.wire.shape import Doc, bare_error, dump, error_of, number, obj, objects, offered, outline, parse, string
+from flakestorm.wire.shape import (
+    Doc,
+    bare_error,
+    dump,
+    error_of,
+    number,
+    obj,
+    objects,
+    offered,
+    outline,
+    parse,
+    string,
+    text_of,
+)
 from flakestorm.wire.sse import encode, events, looks_like_sse
 
 __all__ = ["OpenAIResponses"]
@@ -69,13 +81,13 @@ class OpenAIResponses(OpenAI):
                     turns.append(Turn("assistant", tool_calls=(call,)))
             elif kind in _RESULTS:
                 call_id = string(item.get("call_id"))
-                result = ToolResult(call_id, names.get(call_id, ""), _text(item.get("output")))
+                result = ToolResult(call_id, names.get(call_id, ""), text_of(item.get("output"), _TEXTS))
                 if last.role == "tool":
                     turns[-1] = replace(last, tool_results=(*last.tool_results, result))
                 else:
                     turns.append(Turn("tool", tool_results=(result,)))
             elif kind == "message" or (not kind and "role" in item):
-                turns.append(Turn(string(item.get("role")), _text(item.get("content"))))
+                turns.append(Turn(string(item.get("role")), text_of(item.get("content"), _TEXTS)))
         ours = [tool for tool in objects(doc.get("tools")) if tool.get("type") in ("function", "custom")]
         tools, parameters = offered((tool, tool.get("parameters")) for tool in ours)
         return Asked(string(doc.get("model")), doc.get("stream") is True, tuple(turns), tools, parameters)
@@ -91,19 +103,7 @@ class OpenAIResponses(OpenAI):
 
     def edit(self, reply: Reply, edit: Edit) -> Reply:
         """The reply with its meaning changed: see `openai_responses_edit`."""
-        return edited(
-            recalled(reply, edit, RESPONSES_CALLS),
-            edit,
-            body=lambda data, change: rewrite_body(data, edit, change),
-            events=lambda change: ResponsesRewriter(edit, change),
-        )
-
-
-def _text(content: object) -> str:
-    """A string, or the text parts of a list."""
-    if isinstance(content, list):
-        return "".join(string(part.get("text")) for part in objects(content) if part.get("type") in _TEXTS)
-    return string(content)
+        return remade(reply, edit, RESPONSES_CALLS, body=rewrite_body, events=ResponsesRewriter)
 
 
 def _tool_call(item: Doc, streamed: str) -> ToolCall:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flakestorm.wire.results import Found, Told, one_text, texts
-from flakestorm.wire.shape import Doc, items, string
+from flakestorm.wire.results import Found, Told, one_text
+from flakestorm.wire.shape import Doc, items, string, text_of
 
 __all__ = ["find", "holds", "spell"]
 
@@ -41,7 +41,7 @@ def find(doc: Doc) -> Sequence[Found]:
         if kind.endswith("_call"):
             called[call_id] = string(item.get("name")) or kind.removesuffix("_call")
         elif kind in _OUTPUTS:
-            told = Told(texts(item.get("output"), "input_text", "output_text"))
+            told = Told(text_of(item.get("output"), ("input_text", "output_text")))
             path = ("input", index)
             found.append(Found(call_id, called.get(call_id, ""), told, path, item, resumed=resumed))
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flakestorm.wire.base import Edit
-from flakestorm.wire.editing import Change, redone, spread
+from flakestorm.wire.editing import Change, Holding, redone, spread
 from flakestorm.wire.numbering import Numbers
 from flakestorm.wire.openai_responses.edit import (
     ANSWERS,
@@ -45,16 +45,14 @@ _STATED_IN = {  # events that state the whole of what their deltas said, and whe
 }
 
 
-class ResponsesRewriter:
+class ResponsesRewriter(Holding[Doc | None]):
     """Edits one stream; see `editing.Rewriter`."""
 
     def __init__(self, edit: Edit, change: Change) -> None:
-        self._edit, self._change = edit, change
+        super().__init__(edit, change)
         self._limit, self._numbers = Limit(edit.max_tokens), Numbers()
         self._said: dict[_Key, list[str]] = {}  # what was let out
         self._open: int | None = None  # the item that was cut and still has to end
-        self._held: list[_Item] = []
-        self._holds = edit.text is not None
         self._new: str | None = None  # the mapped text
         self._response: Doc = {}  # as the stream stated it first
         self._streamed = False  # whether the world streamed any item

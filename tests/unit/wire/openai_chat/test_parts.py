@@ -1,21 +1,5 @@
-import pytest
-
 from flakestorm.wire.base import ToolCall
-from flakestorm.wire.openai_chat.parts import Fragments, content_text, function_of
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("hi", "hi"),
-        (None, ""),
-        (7, ""),
-        ([{"type": "text", "text": "a"}, {"type": "thinking", "text": "b"}, "c", {"type": "text", "text": "d"}], "ad"),
-        ([{"type": "text"}, {"type": "text", "text": None}], ""),
-    ],
-)
-def test_content_text(content: object, text: str) -> None:
-    assert content_text(content) == text
+from flakestorm.wire.openai_chat.parts import Fragments, function_of
 
 
 def test_a_custom_tool_takes_its_input_as_text() -> None:
