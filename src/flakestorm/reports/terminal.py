@@ -18,12 +18,11 @@ from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
-from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken
-from flakestorm.stats.intervals import in_places
 
 if TYPE_CHECKING:
     pass
@@ -146,7 +145,7 @@ def _scores(page: _Page, report: Report) -> None:
     for name, score in report.scores.items():
         full = scale_of(name, score)
         digits = 2 if full == 100 else 3
-        value = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
+        value = score_text(name, score, report.headline)
         if score.low is not None and score.high is not None:
             value += f" [{score.low:.{digits}f}, {score.high:.{digits}f}]"
         counts = f"{score.passed} of {score.conclusive} passed"
