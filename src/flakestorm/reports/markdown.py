@@ -13,7 +13,7 @@ from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult,
 from flakestorm.reports.grid import Grid, grid_of, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
+from flakestorm.reports.text import counted, mutated, one_line, unbroken, untold, visible
 
 __all__ = ["LISTED", "markdown"]
 
@@ -39,7 +39,7 @@ def markdown(report: Report) -> str:
         *_load(report),
         *_map(grid_of(report)),
         *_broken(report),
-        *(f"> {_safe(one_line(note, 1000))}" for note in report.notes[:LISTED]),
+        *(f"> {_safe(one_line(note, 1000))}" for note in untold(report.notes, report.headline)[:LISTED]),
         _facts(report),
     ]
     return "\n\n".join(parts) + "\n"

@@ -22,7 +22,7 @@ from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, score_text, w
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, mutated, one_line, unbroken
+from flakestorm.reports.text import counted, mutated, one_line, unbroken, untold
 
 if TYPE_CHECKING:
     pass
@@ -85,7 +85,7 @@ def text(
         _blame(page, report.blame)
     else:
         _body(page, report, limit)
-    for note in report.notes:
+    for note in untold(report.notes, report.headline):
         first, *more = note_lines(note)
         page.say("yellow", first)
         for line in more:
