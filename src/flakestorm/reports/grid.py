@@ -9,10 +9,11 @@ from flakestorm.core.record import Record
 from flakestorm.engine.events import CellResult, InvariantInfo, Report, ScenarioInfo, Score
 from flakestorm.stats.intervals import in_places, wilson
 
-__all__ = ["SEVERITY", "Grid", "Mark", "Square", "grid_of", "scale_of", "score_text", "worst_first"]
+__all__ = ["SEVERITY", "Grid", "Mark", "Square", "grid_of", "intervals_line", "scale_of", "score_text", "worst_first"]
 
 Mark = Literal["pass", "part", "fail", "open", "none"]
 
+_RATES = 12
 SEVERITY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 """Rank of each severity, the worst first."""
 
@@ -111,6 +112,20 @@ def grid_of(report: Report) -> Grid:
             for s in scenarios.values()
         ),
     )
+
+
+def intervals_line(grid: Grid) -> str:
+    """The 95% interval of every rate on the map, each once, where squares have no room for them; empty without rates.
+
+    Of more than 12 different rates, those of the fewest cells: they are the least certain.
+    """
+    rates = sorted({(square.conclusive, square.passed) for square in grid.squares if square.conclusive})
+    said = []
+    for conclusive, passed in rates[:_RATES]:
+        low, high = wilson(passed, conclusive) or (0.0, 1.0)
+        said.append(f"{passed}/{conclusive} is {low:.3f} to {high:.3f}")
+    more = "; the others are in the HTML report" if len(rates) > _RATES else ""
+    return f"each rate's 95% interval: {', '.join(said)}{more}" if said else ""
 
 
 def worst_first(cells: Iterable[CellResult]) -> list[CellResult]:

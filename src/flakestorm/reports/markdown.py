@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
-from flakestorm.reports.grid import Grid, grid_of, scale_of, score_text, worst_first
+from flakestorm.reports.grid import Grid, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import counted, mutated, one_line, unbroken, untold, visible
@@ -108,6 +108,8 @@ def _map(grid: Grid) -> Iterator[str]:
         for row in grid.rows
     ]
     yield "\n".join([f"| scenario | {head} |", "|---" * (len(grid.invariants) + 1) + "|", *rows])
+    if line := intervals_line(grid):
+        yield _safe(line)
 
 
 def _broken(report: Report) -> Iterator[str]:

@@ -18,7 +18,7 @@ from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
-from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, score_text, worst_first
+from flakestorm.reports.grid import Grid, Mark, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
@@ -192,6 +192,8 @@ def _map(page: _Page, grid: Grid) -> None:
             page.say("bold", name)
             for head, (mark, text) in zip(heads, row, strict=True):
                 page.say(STYLE[mark], f"{text}  {head}", indent=2)
+    if line := intervals_line(grid):
+        page.say("bright_black", line)
 
 
 def _columns(names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from flakestorm.engine.events import InvariantInfo, PhaseResult, ScenarioInfo, Score
 from flakestorm.reports import summary, terminal
-from flakestorm.reports.grid import Square, grid_of, scale_of, score_text, worst_first
+from flakestorm.reports.grid import Square, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.html import render
 from flakestorm.reports.markdown import markdown
 from report_samples import empty, sample
@@ -113,3 +113,25 @@ def test_every_form_shows_such_a_score_in_all_its_digits() -> None:
     whole = "the overall score 0.9496 is below the 0.95 asked for"
     page = summary.render(replace(report, phases=phases, headline=whole, scores={"overall": missed}))
     assert "0.950" not in page
+
+
+def test_every_rate_of_the_map_has_its_interval_below_it() -> None:
+    grid = grid_of(sample())
+    line = intervals_line(grid)
+    for each in grid.squares:
+        rate = f"{each.passed}/{each.conclusive} is"
+        assert (rate in line) == (each.conclusive > 0)
+        assert line.count(rate) <= 1
+    assert intervals_line(grid_of(empty())) == ""
+    assert "".join(line.split()) in "".join(terminal.text(sample()).split())
+    assert all(len(row) <= 40 for row in terminal.text(sample(), width=40).splitlines() if "interval" in row)
+    assert markdown(sample()).count("95% interval&#58; ") == 1
+
+
+def test_a_map_of_many_rates_tells_the_least_certain_ones() -> None:
+    cells = sample().cells[:1]
+    info = InvariantInfo("i", "regex", "low")
+    rows = tuple((Square(ScenarioInfo(f"s{n}"), info, cells * n),) for n in range(1, 15))
+    line = intervals_line(replace(grid_of(sample()), rows=rows))
+    assert line.count(" to ") == 12
+    assert line.endswith("; the others are in the HTML report")
