@@ -92,7 +92,9 @@ def text(
             page.say("yellow", line.lstrip(), indent=NOTE_INDENT)
     for file in files:
         page.command(f"report: {unbroken(str(file))}")
-    return page.text()
+    return (
+        page.text().rstrip("\n") + "\n"
+    )  # what did not pass ends with a gap before the notes, of which there may be none
 
 
 class _Page(Canvas):
