@@ -92,9 +92,7 @@ def text(
             page.say("yellow", line.lstrip(), indent=NOTE_INDENT)
     for file in files:
         page.command(f"report: {unbroken(str(file))}")
-    return (
-        page.text().rstrip("\n") + "\n"
-    )  # what did not pass ends with a gap before the notes, of which there may be none
+    return page.text().rstrip("\n") + "\n"  # after what did not pass there is a gap, and perhaps nothing more
 
 
 class _Page(Canvas):
