@@ -220,3 +220,20 @@ def test_a_command_agent_that_never_ends_is_stopped_with_its_children(tmp_path) 
     assert done.code == 1
     assert "timeout" in done.cell("calm", "whole")["reason"]
     assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", [["run"], ["contract", "run"], ["chaos"], ["ci"]])
+def test_an_agent_that_is_not_there_is_told_of_once(tmp_path: Path, command: list[str]) -> None:
+    write_config(
+        tmp_path,
+        agent={"type": "http", "endpoint": f"http://127.0.0.1:{free_port()}/ask"},
+        golden_prompts=["hello"],
+        invariants=[{"type": "completes"}],
+        chaos={"tool_faults": [{"tool": "*", "mode": "error"}]},
+        contract=CONTRACT,
+    )
+    done = flakestorm(tmp_path, *command)
+    assert done.code == 3
+    said = " ".join(f"{done.out} {done.err}".split())
+    assert said.count("could not be reached") == 1
+    assert said.count("start the agent first") == 1

@@ -33,7 +33,7 @@ class _Group(click.Group):
         issuing = (param for param in self.commands["issue"].params if isinstance(param, click.Option))
         more = [param.get_help_record(ctx) for param in issuing if param.name not in own]
         super().format_options(ctx, formatter)
-        with formatter.section("Options after REPORT.json|RUN"):
+        with formatter.section("Options with REPORT.json|RUN"):
             formatter.write_dl([record for record in more if record is not None])
 
     def resolve_command(
@@ -42,6 +42,33 @@ class _Group(click.Group):
         if args and args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return "issue", self.commands["issue"], args
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options may stand before the report's name, or `verify`: they are those of the command, which comes first."""
+        at, helps = self._first(ctx, args)
+        if at is not None and not helps:
+            name = args[at]
+            args = [name, *args[:at], *args[at + 1 :]] if name in self.commands else ["issue", *args]
+        return super().parse_args(ctx, args)
+
+    def _first(self, ctx: click.Context, args: list[str]) -> tuple[int | None, bool]:
+        """Where the first word is that is no option nor an option's value, and whether help was asked for before it."""
+        flags = {
+            name
+            for command in self.commands.values()
+            for param in command.params
+            if isinstance(param, click.Option) and param.is_flag
+            for name in param.opts
+        }
+        at, helps = 0, False
+        while at < len(args):
+            word = args[at]
+            if not word.startswith("-") or word == "-":
+                return at, helps
+            helps = helps or word in ctx.help_option_names
+            valued = "=" not in word if word.startswith("--") else len(word) == 2
+            at += 2 if valued and word not in flags and word not in ctx.help_option_names else 1
+        return None, helps
 
 
 @click.group(cls=_Group, subcommand_metavar="REPORT.json|RUN [OPTIONS] | verify FILE")

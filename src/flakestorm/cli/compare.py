@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from flakestorm import api
+from flakestorm.cli.forms import unknown_suffix
 from flakestorm.cli.judging import resume_option
 from flakestorm.cli.options import Globals, global_options
 from flakestorm.cli.output import results_only, watching
@@ -161,9 +162,11 @@ def form_of(options: Globals) -> str:
     """The form of the file that was asked for.
 
     Raises:
-        Misuse: a comparison has no such form.
+        Misuse: a comparison has no such form, or the file's name ends like none of them.
     """
     suffix = "" if options.output is None else options.output.suffix.lower()
+    if options.output is not None and suffix and not (options.format or suffix in _SUFFIX):
+        raise Misuse(unknown_suffix(options.output, _SUFFIX))
     form = options.format or _SUFFIX.get(suffix, "json")
     if form not in _FORMS:
         raise Misuse(f"a comparison has no form {form!r}; available: {', '.join(_FORMS)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -17,7 +17,7 @@ from flakestorm.store.lull import Lull
 if TYPE_CHECKING:
     from flakestorm.reports.otel import Taped
 
-__all__ = ["SUFFIX", "ahead", "exchanges_of", "form_of", "taped", "text", "write"]
+__all__ = ["SUFFIX", "ahead", "exchanges_of", "form_of", "taped", "text", "unknown_suffix", "write"]
 
 SUFFIX = {
     "html": ".html", "json": ".json", "terminal": ".txt", "junit": ".xml", "markdown": ".md", "sarif": ".sarif",
@@ -30,16 +30,27 @@ _under_way: list[tuple[Thread, Lull]] = []
 _BY_SUFFIX = {**{suffix: form for form, suffix in SUFFIX.items()}, ".htm": "html", ".markdown": "markdown"}
 
 
-def form_of(asked: str | None, file: Path | None, default: str) -> str:
+def form_of(asked: str | None, file: Path | None, default: str, *, chosen: bool = False) -> str:
     """The form to use: what was asked for, else what the file's name says, else the default.
 
+    Args:
+        chosen: whether somebody chose the default, which then holds for a file of any name.
+
     Raises:
-        Misuse: there is no such form in this version.
+        Misuse: there is no such form in this version, or the file's name ends like none of them.
     """
-    form = asked or (None if file is None else _by_name(file.name.lower())) or default
+    told = None if file is None else _by_name(file.name.lower())
+    if file is not None and file.suffix and not (asked or told or chosen):
+        raise Misuse(unknown_suffix(file, _BY_SUFFIX))
+    form = asked or told or default
     if form not in FORMATS:
         raise Misuse(f"output.format {form!r} is not available in this version; available: {', '.join(FORMATS)}")
     return form
+
+
+def unknown_suffix(file: Path, known: Iterable[str]) -> str:
+    """What is said of a file whose suffix no form has, where nothing else says the form."""
+    return f"{file} ends with {file.suffix}, which no form does ({', '.join(known)}); say which it is with --format"
 
 
 def _by_name(name: str) -> str | None:

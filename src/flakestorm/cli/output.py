@@ -21,7 +21,7 @@ import click
 from flakestorm.cli.forms import SUFFIX, form_of, text, write
 from flakestorm.cli.options import Globals
 from flakestorm.cli.saved import Saving
-from flakestorm.config.model import Config
+from flakestorm.config.model import Config, Output
 from flakestorm.core.record import Record
 from flakestorm.engine.events import Listener, Report
 from flakestorm.reports.trend import Point
@@ -54,12 +54,16 @@ class Place(Record, frozen=True):
 def place_for(options: Globals, config: Config, command: str) -> Place:
     """Decide from the options and the config's `output` block.
 
+    A file whose suffix no form has gets the form that `--format`, or a config that names another than the usual one,
+    says.
+
     Paths are absolute from the start, because an agent in this process may change the current folder.
 
     Raises:
-        Misuse: the form asked for is not available in this version.
+        Misuse: the form asked for is not available in this version, or none is told by the file's suffix.
     """
-    form = form_of(options.format, options.output, config.output.format)
+    default = config.output.format
+    form = form_of(options.format, options.output, default, chosen=default != Output().format)
     if options.output is not None:
         file = options.output.absolute()
         return Place(form, file, file.parent, file.with_name(f"{file.stem}.tapes"), stdout=False)

@@ -44,7 +44,10 @@ def shrink(options: Globals, case: str, budget: int | None, shorten: bool, resum
     from flakestorm.sessions.files import write_session
 
     project = api.load(options.config_path)
-    place = place_for(options, project.config, "shrink")
+    form = (
+        options.format or project.config.output.format
+    )  # -o is a session's file, whose suffix says nothing of reports
+    place = place_for(options._replace(format=form), project.config, "shrink")
     found = _case(case, options, project)
     earlier = None if resume is None else report_named(resume, options)
     with (

@@ -35,7 +35,8 @@ def check_reach(options: Globals) -> int:
     from flakestorm.cli.output import place_for, results_only
 
     project = api.load(options.config_path)
-    place = place_for(options, project.config, "verify")
+    unwritten = options._replace(format="json")  # of the report itself, whatever -o ends with
+    place = place_for(unwritten, project.config, "verify")
     with results_only():
         report, census = project.probe(how(options, place))
     found = _document(project, report, census)

@@ -95,7 +95,9 @@ class Campaign(Slate, eq=False):
         try:
             await self.runner.agent.start()
         except AgentUnreachable as error:
-            self.note(f"the agent could not be reached: {error}")
+            self._notes.append(
+                self._redactor.hidden(f"the agent could not be reached: {error}")
+            )  # the verdict tells it
             return
         if self.plan.baseline:
             await self.runner.carry_out(self._left(self.plan.baseline), self._finish)

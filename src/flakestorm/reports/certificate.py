@@ -38,7 +38,7 @@ def page(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> str:
         symbol=_SYMBOL,
         rate=rate,
         facts=facts(predicate),
-        scores=[(name, score_line(score)) for name, score in predicate["scores"].items()],
+        scores=[(name, score_line(name, score, predicate["threshold"])) for name, score in predicate["scores"].items()],
         threshold=threshold_line(predicate["threshold"]),
         keyid=keyid,
         envelope=envelope,
@@ -63,15 +63,23 @@ def facts(predicate: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def score_line(score: Mapping[str, Any]) -> str:
-    """A score with its interval and what it rests on."""
+def score_line(name: str, score: Mapping[str, Any], held: Mapping[str, Any] | None) -> str:
+    """A score with its interval and what it rests on.
+
+    Args:
+        name: of the score.
+        score: as the statement has it.
+        held: the statement's threshold; a score that missed it is told in all its digits.
+    """
     digits = 2 if score["full"] == 100 else 3
+    missed = held is not None and held["score"] == name and held["outcome"] == "fail"
+    exact = 4 if missed and score["full"] == 1 else digits
     if score["value"] is None:
         return f"no data; {score['inconclusive']} inconclusive"
-    value = in_places(score["value"], digits, full=score["full"])
+    value = in_places(score["value"], exact, full=score["full"])
     interval = "" if score["low"] is None else f", 95% interval {score['low']:.{digits}f} to {score['high']:.{digits}f}"
     return (
-        f"{value:.{digits}f} of {score['full']}{interval}; {score['passed']} of {score['conclusive']} passed, "
+        f"{value:.{exact}f} of {score['full']}{interval}; {score['passed']} of {score['conclusive']} passed, "
         f"{score['inconclusive']} inconclusive" + ("; a critical invariant failed" if score["critical_failed"] else "")
     )
 

@@ -40,7 +40,9 @@ def pdf(statement: Mapping[str, Any], *, keyid: str, envelope: str) -> bytes:
     p = statement["predicate"]
     verdict = ParagraphStyle("verdict", _BIG, textColor=HexColor(_COLOR[p["verdict"]]))
     held = threshold_line(p["threshold"])
-    scores = [(name, score_line(score)) for name, score in p["scores"].items()] or [("", "no data")]
+    scores = [(name, score_line(name, score, p["threshold"])) for name, score in p["scores"].items()] or [
+        ("", "no data")
+    ]
     story = [
         _text("flakestorm certificate"),
         _text(p["verdict"].capitalize(), verdict),

@@ -26,12 +26,11 @@ from flakestorm.reports.actions import next_step
 from flakestorm.reports.blamed import TITLE, lines, picture
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt, exchange_view
 from flakestorm.reports.files import below, write_whole
-from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, worst_first
+from flakestorm.reports.grid import Grid, Square, grid_of, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.pages import environment, policy, source
 from flakestorm.reports.repeats import repeats_lines
 from flakestorm.reports.text import encodable, mutated, one_line, plain, unbroken, visible
-from flakestorm.stats.intervals import in_places
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -251,7 +250,7 @@ def _firings(run: RunResult) -> str:
     )
 
 
-def _gauge(name: str, score: Score) -> dict[str, Any]:
+def _gauge(name: str, score: Score, headline: str) -> dict[str, Any]:
     """A score as text, and as positions of 0..100 on its scale."""
     full = scale_of(name, score)
     digits = 2 if full == 100 else 3
@@ -263,7 +262,7 @@ def _gauge(name: str, score: Score) -> dict[str, Any]:
         return 0.0 if number is None else round(min(max(number / full, 0.0), 1.0) * 100, 2)
 
     return {
-        "value": say(None if score.value is None else in_places(score.value, digits, full=full)),
+        "value": score_text(name, score, headline),
         "full": full,
         "range": None if score.low is None or score.high is None else (say(score.low), say(score.high)),
         "at": None if score.value is None else place(score.value),

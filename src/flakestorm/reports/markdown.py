@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from flakestorm.engine.events import CellResult, PhaseResult, Report, RunResult, Score
-from flakestorm.reports.grid import Grid, grid_of, scale_of, worst_first
+from flakestorm.reports.grid import Grid, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, mutated, one_line, unbroken, visible
-from flakestorm.stats.intervals import in_places
+from flakestorm.reports.text import counted, mutated, one_line, unbroken, untold, visible
 
 __all__ = ["LISTED", "markdown"]
 
@@ -35,12 +34,12 @@ def markdown(report: Report) -> str:
         f"## {_VERDICT[report.verdict]}: flakestorm {_safe(one_line(report.command, 80))}",
         _safe(one_line(report.headline, 1000)),
         *_phases(report.phases),
-        *_scores(report.scores),
+        *_scores(report.scores, report.headline),
         *_repeats(report),
         *_load(report),
         *_map(grid_of(report)),
         *_broken(report),
-        *(f"> {_safe(one_line(note, 1000))}" for note in report.notes[:LISTED]),
+        *(f"> {_safe(one_line(note, 1000))}" for note in untold(report.notes, report.headline)[:LISTED]),
         _facts(report),
     ]
     return "\n\n".join(parts) + "\n"
@@ -64,14 +63,14 @@ def _phases(phases: tuple[PhaseResult, ...]) -> Iterator[str]:
     yield "\n".join(["| phase | verdict | weight | why |", "|---|---|---:|---|", *rows])
 
 
-def _scores(scores: Mapping[str, Score]) -> Iterator[str]:
+def _scores(scores: Mapping[str, Score], headline: str) -> Iterator[str]:
     if not scores:
         return
     rows = []
     for name, score in scores.items():
         full = scale_of(name, score)
         digits = 2 if full == 100 else 3
-        value = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
+        value = score_text(name, score, headline)
         interval = (
             "" if score.low is None or score.high is None else f"{score.low:.{digits}f} to {score.high:.{digits}f}"
         )
@@ -109,6 +108,8 @@ def _map(grid: Grid) -> Iterator[str]:
         for row in grid.rows
     ]
     yield "\n".join([f"| scenario | {head} |", "|---" * (len(grid.invariants) + 1) + "|", *rows])
+    if line := intervals_line(grid):
+        yield _safe(line)
 
 
 def _broken(report: Report) -> Iterator[str]:

@@ -11,11 +11,10 @@ from urllib.parse import quote
 
 from flakestorm.engine.events import Report, Score
 from flakestorm.reports.files import below, write_whole
-from flakestorm.reports.grid import scale_of
+from flakestorm.reports.grid import scale_of, score_text
 from flakestorm.reports.pages import source, still
 from flakestorm.reports.text import encodable
 from flakestorm.reports.trend import LAST, Point, curve
-from flakestorm.stats.intervals import in_places
 
 __all__ = ["render", "write_summary"]
 
@@ -48,9 +47,9 @@ def render(report: Report, *, history: Sequence[Point] = (), base: Path | str | 
         report=report,
         title=_TITLE[report.verdict],
         symbol=_SYMBOL,
-        phases=[(phase, None if phase.score is None else _shown(phase.name, phase.score), _link(phase.page, base))
-                for phase in report.phases],
-        overall=_shown("overall", report.scores["overall"]) if "overall" in report.scores else None,
+        phases=[(each, None if each.score is None else _shown(each.name, each.score, each.headline),
+                 _link(each.page, base)) for each in report.phases],
+        overall=_shown("overall", report.scores["overall"], report.headline) if "overall" in report.scores else None,
         points=list(history)[-LAST:],
         curves=[(name, curve(history, name, width=WIDTH, height=HEIGHT)) for name in names],
         width=WIDTH,
@@ -58,14 +57,13 @@ def render(report: Report, *, history: Sequence[Point] = (), base: Path | str | 
     )  # fmt: skip
 
 
-def _shown(name: str, score: Score) -> dict[str, str]:
+def _shown(name: str, score: Score, headline: str) -> dict[str, str]:
     full = scale_of(name, score)
     digits = 2 if full == 100 else 3
-    number = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
     known = score.low is not None and score.high is not None
     interval = f"{score.low:.{digits}f} to {score.high:.{digits}f}" if known else ""
     counts = f"{score.passed} of {score.conclusive} passed, {score.inconclusive} inconclusive"
-    return {"value": number, "interval": interval, "counts": counts}
+    return {"value": score_text(name, score, headline), "interval": interval, "counts": counts}
 
 
 def _link(page: str, base: Path | str | None) -> str:

@@ -18,12 +18,11 @@ from flakestorm.engine.blamed import Blaming
 from flakestorm.engine.events import CellResult, Report, RunResult
 from flakestorm.reports import blamed
 from flakestorm.reports.canvas import Canvas, cells
-from flakestorm.reports.grid import Grid, Mark, grid_of, scale_of, worst_first
+from flakestorm.reports.grid import Grid, Mark, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.loaded import HEAD, load_lines, load_rows
 from flakestorm.reports.progress import NOTE_INDENT, is_terminal, note_lines, wants_color
 from flakestorm.reports.repeats import repeats_lines
-from flakestorm.reports.text import counted, mutated, one_line, unbroken
-from flakestorm.stats.intervals import in_places
+from flakestorm.reports.text import counted, mutated, one_line, unbroken, untold
 
 if TYPE_CHECKING:
     pass
@@ -86,14 +85,14 @@ def text(
         _blame(page, report.blame)
     else:
         _body(page, report, limit)
-    for note in report.notes:
+    for note in untold(report.notes, report.headline):
         first, *more = note_lines(note)
         page.say("yellow", first)
         for line in more:
             page.say("yellow", line.lstrip(), indent=NOTE_INDENT)
     for file in files:
         page.command(f"report: {unbroken(str(file))}")
-    return page.text()
+    return page.text().rstrip("\n") + "\n"  # after what did not pass there is a gap, and perhaps nothing more
 
 
 class _Page(Canvas):
@@ -146,7 +145,7 @@ def _scores(page: _Page, report: Report) -> None:
     for name, score in report.scores.items():
         full = scale_of(name, score)
         digits = 2 if full == 100 else 3
-        value = "no data" if score.value is None else f"{in_places(score.value, digits, full=full):.{digits}f}"
+        value = score_text(name, score, report.headline)
         if score.low is not None and score.high is not None:
             value += f" [{score.low:.{digits}f}, {score.high:.{digits}f}]"
         counts = f"{score.passed} of {score.conclusive} passed"
@@ -193,6 +192,8 @@ def _map(page: _Page, grid: Grid) -> None:
             page.say("bold", name)
             for head, (mark, text) in zip(heads, row, strict=True):
                 page.say(STYLE[mark], f"{text}  {head}", indent=2)
+    if line := intervals_line(grid):
+        page.say("bright_black", line)
 
 
 def _columns(names: list[str], heads: list[str], marks: list[list[tuple[Mark, str]]]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flakestorm.core.regex import later
@@ -16,7 +16,7 @@ from flakestorm.core.regex import later
 if TYPE_CHECKING:
     from flakestorm.engine.events import MutationInfo
 
-__all__ = ["counted", "encodable", "mutated", "one_line", "plain", "unbroken", "visible"]
+__all__ = ["counted", "encodable", "mutated", "one_line", "plain", "unbroken", "untold", "visible"]
 
 _SURROGATE = later("[\ud800-\udfff]")
 
@@ -31,6 +31,19 @@ _HIDDEN = later(
 def counted(number: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def untold(notes: Iterable[str], headline: str) -> list[str]:
+    """The notes that the headline does not tell already, by themselves or as those of a phase (`chaos: ...`).
+
+    Notes of several lines stay: in a sentence, the last words of a program cannot be read.
+    """
+    return [note for note in notes if "\n" in note or not any(part in headline for part in _parts(note))]
+
+
+def _parts(note: str) -> tuple[str, ...]:
+    phase, colon, rest = note.partition(": ")
+    return (note, rest) if colon and rest and phase.isalpha() else (note,)
 
 
 def encodable(text: str) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from flakestorm.core.regex import later
 
-__all__ = ["NAME", "NEEDLES", "SHORTEST", "begin_of", "is_secret_header", "is_secret_name", "named"]
+__all__ = ["NAME", "NEEDLES", "SHORTEST", "begin_of", "field", "is_secret_header", "is_secret_name", "named"]
 
 SHORTEST = 8
 """A value with fewer characters is a word or a number, not a secret."""
@@ -71,7 +71,7 @@ def is_secret_name(name: str) -> bool:
 @lru_cache(maxsize=_MANY)
 def is_secret_header(name: str) -> bool:
     """Whether a header of this name, as spelled, holds credentials or cookies."""
-    return name.lower() in _SECRET_HEADERS or is_secret_name(name) or name.lower().endswith("-authorization")
+    return name.lower() in _SECRET_HEADERS or is_secret_name(name) or name.lower().endswith(("-authorization", "-auth"))
 
 
 def named(text: bytes, lower: bytes) -> Iterator[bytes]:
@@ -84,7 +84,8 @@ def named(text: bytes, lower: bytes) -> Iterator[bytes]:
     """
     if any(needle in lower for needle in NEEDLES):
         for found in _FIELD.finditer(lower):  # which is as long, and searched in half the time
-            yield from _field(text, found)
+            name = text[begin_of(text, found.start()) : found.start("depth")].decode("ascii", "replace")
+            yield from field(text, found, name)
         for found in _ASSIGNED.finditer(lower):
             yield from _assigned(text, found)
     if b"@" in text and b"://" in text:
@@ -97,9 +98,14 @@ def named(text: bytes, lower: bytes) -> Iterator[bytes]:
                 yield password
 
 
-def _field(text: bytes, found: re.Match[bytes]) -> Iterator[bytes]:
+def field(text: bytes, found: re.Match[bytes], name: str) -> Iterator[bytes]:
+    """The value of a field of JSON, where that is a secret.
+
+    Args:
+        found: from the name to the value's first quote: `depth` (the escapes of the name's) and `quote`.
+        name: of the field.
+    """
     depth = len(found["depth"])
-    name = text[begin_of(text, found.start()) : found.start("depth")].decode("ascii", "replace")
     if not is_secret_header(name) or name.lower().endswith(("signature", "sig")):
         return
     start, quote = found.end(), found["quote"]

@@ -25,6 +25,7 @@ from flakestorm.tape.delta import Span, replaced
 from flakestorm.tape.forms import basic, forms
 from flakestorm.tape.naming import SHORTEST, is_secret_header, is_secret_name, named
 from flakestorm.tape.patterns import Patterns
+from flakestorm.tape.rarer import in_base64, is_hint, rarer, telling
 from flakestorm.tape.shapes import shaped
 from flakestorm.tape.suspicion import suspicious
 
@@ -114,10 +115,15 @@ class Redactor:
         lower = text.lower()
         for secret in shaped(text, lower):
             self.learn(secret)
-        for secret in chain(named(text, lower), forms(text, lower)):
+        for secret in chain(named(text, lower), forms(text, lower), rarer(text, lower)):
             self.learn(secret)
             if b"%" in secret:
                 self.learn(unquote_to_bytes(secret))
+        if (inner := in_base64(text)) is not None:
+            known = self.version
+            self.discover(inner)
+            if self.version != known or self.spans(inner):
+                self.learn(text.rstrip())  # as a whole: a placeholder in the middle of it would be no base64
 
     def silent(self, text: bytes) -> bool:
         """Whether there is plainly nothing in a text: no known secret, and nothing that may be one."""
@@ -264,7 +270,7 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
     for name, value in environ.items():
         if len(value) < SHORTEST or name in _NOT_VARIABLES:
             continue
-        if is_secret_name(name):
+        if is_secret_name(name) or (is_hint(name) and telling(value.encode("utf-8", "surrogatepass"))):
             found.append(value)
         elif "@" in value and (userinfo := _USERINFO.search(value)):
             user, colon, password = userinfo[0][:-1].partition(":")

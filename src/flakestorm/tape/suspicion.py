@@ -12,11 +12,14 @@ from typing import Any
 
 from flakestorm.core.regex import later
 from flakestorm.tape.naming import NEEDLES
+from flakestorm.tape.rarer import PARTS, RARER
 from flakestorm.tape.shapes import SHAPES
 
 __all__ = ["suspicious"]
 
-_SOURCE = b"|".join((*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re.escape, NEEDLES), b'://[^/\\s"@]*@'))
+_SOURCE = b"|".join(
+    (*(re.escape(needle) for _, needle, _, _ in SHAPES), *map(re.escape, (*NEEDLES, *RARER)), b'://[^/\\s"@]*@')
+)
 _NEEDLES = (*(needle for _, needle, _, _ in SHAPES), *NEEDLES)
 _USERINFO = later(rb"://[^/\s\"@]*@")
 _FEW = 64 << 10
@@ -49,11 +52,15 @@ class _Search:
             self.match = _search()
             return self.match(text)
         lower = text.lower()
-        return any(map(lower.__contains__, _NEEDLES)) or _USERINFO.search(text)
+        return (
+            any(map(lower.__contains__, _NEEDLES))
+            or any(part in lower and any(map(lower.__contains__, needles)) for part, needles in PARTS)
+            or _USERINFO.search(text)
+        )
 
 
 suspicious = _Search()
-"""Whether a text holds a needle of `shapes` or of `naming`, or what may be a URL with a password."""
+"""Whether a text holds a needle of `shapes`, `naming` or `rarer`, or what may be a URL with a password."""
 
 
 def _search() -> Callable[[bytes], Any]:

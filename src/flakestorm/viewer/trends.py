@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from flakestorm.reports.text import one_line
+from flakestorm.stats.intervals import in_places
 from flakestorm.store.sqlite import Entry
 
 __all__ = ["LAST", "trends"]
@@ -38,11 +39,15 @@ def _trend(command: str, config: str, entries: list[Entry]) -> dict[str, Any]:
         "config": one_line(config, 120),
         "points": [{"id": e.id, "started_at": one_line(e.started_at, 40), "verdict": e.verdict} for e in entries],
         "lines": [
-            {"name": one_line(name, 40), "values": values}
+            {"name": one_line(name, 40), "values": values, "shown": list(map(_shown, values))}
             for name, values in lines.items()
             if sum(value is not None for value in values) > 1
         ],
     }
+
+
+def _shown(value: float | None) -> str | None:
+    return None if value is None else f"{in_places(value, 3):.3f}"
 
 
 def _on_one_scale(name: str, value: float | None) -> float | None:

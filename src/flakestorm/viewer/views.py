@@ -14,8 +14,9 @@ from flakestorm.errors import Misuse
 from flakestorm.reports.actions import next_step
 from flakestorm.reports.document import from_document
 from flakestorm.reports.excerpt import OUTPUT_CHARS, excerpt
-from flakestorm.reports.grid import Grid, Square, scale_of, worst_first
+from flakestorm.reports.grid import Grid, Square, scale_of, score_text, worst_first
 from flakestorm.reports.text import encodable, one_line, unbroken, visible
+from flakestorm.stats.intervals import in_places
 from flakestorm.store.sqlite import Entry
 from flakestorm.viewer.coverage import tried
 from flakestorm.viewer.shelf import Saved
@@ -38,7 +39,7 @@ def entry_view(entry: Entry) -> dict[str, Any]:
         "verdict": entry.verdict,
         "done": entry.done,
         "runs": entry.runs,
-        "scores": {one_line(name, 40): entry.value(name) for name in entry.scores},
+        "scores": {one_line(name, 40): _in_short(name, entry.value(name)) for name in entry.scores},
     }
 
 
@@ -64,7 +65,9 @@ def report_view(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[s
         "duration_ms": _number(head.get("duration_ms")),
         "planned": head.get("planned") if isinstance(head.get("planned"), int) else None,
         "runs": len(saved.runs),
-        "scores": [] if saved.report is None else [_score(*item) for item in saved.report.scores.items()],
+        "scores": []
+        if saved.report is None
+        else [_score(name, score, saved.report.headline) for name, score in saved.report.scores.items()],
         "notes": [visible(str(note)) for note in _items(head.get("notes"))],
         "phases": [_phase(phase) for phase in _items(head.get("phases")) if isinstance(phase, Mapping)],
         "grid": None if saved.grid is None else _grid(saved.grid),
@@ -222,13 +225,24 @@ def _broken(saved: Saved, runs: Callable[[Sequence[str]], Sequence[Mapping[str, 
     ]
 
 
-def _score(name: str, score: Score) -> dict[str, Any]:
+def _in_short(name: str, value: float | None) -> str | None:
+    if value is None:
+        return None
+    full, places = (100.0, 1) if name == "contract" else (1.0, 3)
+    return f"{in_places(value, places, full=full):.{places}f}"
+
+
+def _score(name: str, score: Score, headline: str) -> dict[str, Any]:
+    full = scale_of(name, score)
+    places = 2 if full == 100 else 3
     return {
         "name": one_line(name, 40),
-        "full": scale_of(name, score),
-        "value": score.value,
-        "low": score.low,
-        "high": score.high,
+        "full": full,
+        "value": score_text(name, score, headline),
+        "data": score.value is not None,
+        "range": None
+        if score.low is None or score.high is None
+        else [f"{n:.{places}f}" for n in (score.low, score.high)],
         "passed": score.passed,
         "conclusive": score.conclusive,
         "inconclusive": score.inconclusive,

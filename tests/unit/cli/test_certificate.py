@@ -86,3 +86,20 @@ def test_the_help_tells_every_option_it_speaks_of(capsys) -> None:
     said = capsys.readouterr().out
     assert "--key PATH" in said
     assert said.count("--format") == 2  # an example, and once in the list
+
+
+def test_options_before_the_report_are_the_commands_own(folder, capsys) -> None:
+    assert run("certificate", "x.json", "-o", "first.html") == 0
+    assert run("certificate", "--key", "nowhere.pem", "x.json") == 2
+    assert "nowhere.pem" in capsys.readouterr().err
+    key = next(Path(".flakestorm").rglob("*.pem"), None) or next(
+        p for p in Path(".flakestorm").rglob("*key*") if p.is_file()
+    )
+    assert run("certificate", "-q", f"--key={key}", "-o", "a.html", "x.json") == 0
+    assert run("certificate", "--key", str(key), "x.json", "-o", "b.html") == 0
+    assert run("certificate", "--tapes", "tapes", "-q", "verify", "b.dsse.json") == 0
+    capsys.readouterr()
+    assert run("certificate", "--key", "k.pem") == 2
+    assert "certificate" in capsys.readouterr().err
+    assert run("certificate", "--help") == 0
+    assert "Options with REPORT.json|RUN" in capsys.readouterr().out

@@ -18,10 +18,17 @@ def test_every_form_offered_has_a_suffix_that_leads_back_to_it() -> None:
 
 def test_what_was_asked_for_goes_before_the_files_name() -> None:
     assert form_of("sarif", Path("x.json"), "html") == "sarif"
-    assert form_of(None, Path("x.log"), "html") == "html"
+    assert form_of(None, Path("x"), "html") == "html"
+    assert form_of("junit", Path("x.log"), "html") == "junit"
+    assert form_of(None, Path("x.log"), "sarif", chosen=True) == "sarif"
     assert form_of(None, None, "junit") == "junit"
     with pytest.raises(Misuse, match="'pdf' is not available in this version; available: html, json"):
         form_of(None, None, "pdf")
+
+
+def test_a_suffix_that_no_form_has_is_refused() -> None:
+    with pytest.raises(Misuse, match=r"r\.docx ends with \.docx, which no form does \(\.html, .*\.md.*say .* --format"):
+        form_of(None, Path("r.docx"), "html")
 
 
 @pytest.mark.parametrize("form", FORMATS)

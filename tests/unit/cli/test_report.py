@@ -73,3 +73,15 @@ def test_the_newest_score_is_no_comparisons(folder, capsys) -> None:
     saved(folder / ".flakestorm", sample())
     assert run("score") == 0
     assert capsys.readouterr().out == "71.43\n"
+
+
+def test_a_file_whose_suffix_no_form_has_is_not_written(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_json(sample(), "x.json")
+    assert run("report", "x.json", "-o", "r.docx") == 2
+    said = capsys.readouterr().err
+    assert ".html" in said
+    assert "--format" in said
+    assert not (tmp_path / "r.docx").exists()
+    assert run("report", "x.json", "-o", "r.docx", "--format", "markdown") == 0
+    assert (tmp_path / "r.docx").read_text().startswith("## ")

@@ -40,10 +40,18 @@ def test_without_data_there_is_no_number() -> None:
 def test_lines() -> None:
     report = replace(sample(), interrupted=True, scores={"chaos": Score(None, None, None, 0, 0, 3)})
     p = statement(report)["predicate"]
-    assert score_line(p["scores"]["chaos"]) == "no data; 3 inconclusive"
+    assert score_line("chaos", p["scores"]["chaos"], None) == "no data; 3 inconclusive"
     assert ("Cut short", "the command was interrupted") in facts(p)
     assert threshold_line(None) == ""
     held = {"least": 50.0, "score": "contract", "value": 71.43, "outcome": "pass"}
     assert threshold_line(held) == "met: the least that is accepted is 50 of 100, and the contract score is 71.43"
     square = {"passed": 0, "conclusive": 0, "inconclusive": 2, "low": None, "high": None}
     assert rate(square) == "none of 2 runs was conclusive"
+
+
+def test_a_score_that_missed_the_threshold_does_not_look_like_it() -> None:
+    report = replace(sample(), scores={"chaos": Score(0.9496, 0.9, 0.98, 94, 99, 0)})
+    p = statement(report, pass_threshold=95.0)["predicate"]
+    assert score_line("chaos", p["scores"]["chaos"], p["threshold"]).startswith("0.9496 of 1, 95% interval 0.900 to")
+    assert score_line("chaos", p["scores"]["chaos"], None).startswith("0.950 of 1")
+    assert "0.9496" in page(statement(report, pass_threshold=95.0), keyid="12" * 32, envelope="x.dsse.json")

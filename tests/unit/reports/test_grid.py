@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from flakestorm.engine.events import InvariantInfo, ScenarioInfo, Score
-from flakestorm.reports.grid import Square, grid_of, scale_of, worst_first
+from flakestorm.engine.events import InvariantInfo, PhaseResult, ScenarioInfo, Score
+from flakestorm.reports import summary, terminal
+from flakestorm.reports.grid import Square, grid_of, intervals_line, scale_of, score_text, worst_first
+from flakestorm.reports.html import render
+from flakestorm.reports.markdown import markdown
 from report_samples import empty, sample
 
 
@@ -86,3 +89,49 @@ def test_worst_first() -> None:
 )
 def test_scale(name: str, value: float | None, full: int) -> None:
     assert scale_of(name, Score(value, None, None, 0, 0, 0)) == full
+
+
+def test_a_score_that_missed_what_was_asked_for_does_not_look_like_it() -> None:
+    score = Score(0.9496, 0.9, 0.98, 94, 99, 0)
+    headline = "the score 0.9496 is below the 0.95 asked for"
+    assert score_text("chaos", score) == "0.950"
+    assert score_text("chaos", score, headline) == "0.9496"
+    assert score_text("contract", Score(94.96, 90.0, 98.0, 94, 99, 0), headline) == "94.96"
+    assert score_text("chaos", Score(0.9, 0.8, 0.98, 9, 10, 0), "the score 0.9 is below the 0.95") == "0.900"
+    assert score_text("chaos", Score(0.9999, 0.9, 1.0, 99, 100, 0)) == "0.999"
+    assert score_text("chaos", Score(None, None, None, 0, 0, 1), headline) == "no data"
+
+
+def test_every_form_shows_such_a_score_in_all_its_digits() -> None:
+    missed = Score(0.9496, 0.9, 0.98, 94, 99, 0)
+    headline = "the score 0.9496 is below the 0.95 asked for"
+    report = replace(sample(), headline=headline, scores={"chaos": missed})
+    for shown in (terminal.text(report), markdown(report), render(report)):
+        assert "0.9496" in shown.replace(headline, "")
+        assert "0.950" not in shown
+    phases = (PhaseResult("chaos", "done", "fail", headline, 0.35, missed),)
+    whole = "the overall score 0.9496 is below the 0.95 asked for"
+    page = summary.render(replace(report, phases=phases, headline=whole, scores={"overall": missed}))
+    assert "0.950" not in page
+
+
+def test_every_rate_of_the_map_has_its_interval_below_it() -> None:
+    grid = grid_of(sample())
+    line = intervals_line(grid)
+    for each in grid.squares:
+        rate = f"{each.passed}/{each.conclusive} is"
+        assert (rate in line) == (each.conclusive > 0)
+        assert line.count(rate) <= 1
+    assert intervals_line(grid_of(empty())) == ""
+    assert "".join(line.split()) in "".join(terminal.text(sample()).split())
+    assert all(len(row) <= 40 for row in terminal.text(sample(), width=40).splitlines() if "interval" in row)
+    assert markdown(sample()).count("95% interval&#58; ") == 1
+
+
+def test_a_map_of_many_rates_tells_the_least_certain_ones() -> None:
+    cells = sample().cells[:1]
+    info = InvariantInfo("i", "regex", "low")
+    rows = tuple((Square(ScenarioInfo(f"s{n}"), info, cells * n),) for n in range(1, 15))
+    line = intervals_line(replace(grid_of(sample()), rows=rows))
+    assert line.count(" to ") == 12
+    assert line.endswith("; the others are in the HTML report")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flakestorm.reports.text import counted, encodable, one_line, plain, unbroken, visible
+from flakestorm.reports.text import counted, encodable, one_line, plain, unbroken, untold, visible
 
 anything = st.text(st.characters())
 """Every code point, lone surrogates included."""
@@ -74,3 +74,11 @@ def test_plain_keeps_all_that_json_can_hold() -> None:
 
 def test_one_of_a_thing_is_singular() -> None:
     assert [counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+
+
+def test_notes_that_the_headline_tells_are_not_told_again() -> None:
+    headline = "chaos: the agent could not be reached: refused (and contract)"
+    told = ["chaos: the agent could not be reached: refused", "contract: the agent could not be reached: refused"]
+    others = ["agent.mcp is not used", "the agent could not be reached: refused\nTraceback"]
+    assert untold([*told, *others], headline) == others
+    assert untold(told, "the gate was met") == told

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from flakestorm.engine.events import Score
 from flakestorm.errors import Misuse
 from flakestorm.reports.document import to_document
 from flakestorm.store.sqlite import Store
@@ -34,7 +35,7 @@ def test_a_report_has_its_grid_scores_and_what_did_not_pass(tmp_path: Path) -> N
     assert squares["model-cut-short", "fast"]["label"] == "model-cut-short, fast: inconclusive"
     assert found["broken"][0]["shown"] == "booking-times-out × no-false-booking"
     assert found["broken"][0]["next"].startswith("Look at what the agent does after tool/book_flight#1 timeout:300")
-    assert found["scores"][0]["value"] == 71.43
+    assert found["scores"][0]["value"] == "71.43"
     assert (found["findings"], found["blame"], found["coverage"]) == ([], None, None)
 
 
@@ -98,3 +99,16 @@ def test_hostile_text_is_made_visible(tmp_path: Path) -> None:
     said = json.dumps([report, one, entries], ensure_ascii=False)
     assert not {"\x1b", "\u202e", "\x00", "\u2028", "\ud800"} & set(said)
     assert cell_view(saved, names[2], ids[1])[1]
+
+
+def test_nothing_that_failed_shows_as_full_marks(tmp_path: Path) -> None:
+    scores = {"chaos": Score(0.9999, 0.99, 1.0, 99, 100, 0), "contract": Score(99.99, 99.0, 100.0, 99, 100, 0)}
+    report = replace(sample(), scores={**scores, "replay": Score(None, None, None, 0, 0, 0)})
+    shelf, saved = kept(tmp_path, to_document(report))
+    found = report_view(saved, partial(shelf.runs, saved.id))["scores"]
+    assert [(each["value"], each["range"], each["data"]) for each in found] == [
+        ("0.999", ["0.990", "1.000"], True),
+        ("99.99", ["99.00", "100.00"], True),
+        ("no data", None, False),
+    ]
+    assert entry_view(shelf.entries()[0])["scores"] == {"chaos": "0.999", "contract": "99.9", "replay": None}

@@ -29,15 +29,15 @@ export function trend(found) {
   const drawn = lines.flatMap((line, n) => {
     const places = line.values.map((value, at) => (value === null ? null : [across(at, points.length), down(value), value, at])).filter(Boolean);
     return [draw("path", { d: path(places), class: "way", "stroke-dasharray": DASHES[n % DASHES.length] }),
-      ...(n ? [] : places.map(([x, y, value, at]) => {
-        const words = `${when(points[at].started_at)}: ${line.name} ${value.toFixed(3)}, ${points[at].verdict}`;
+      ...(n ? [] : places.map(([x, y, , at]) => {
+        const words = `${when(points[at].started_at)}: ${line.name} ${line.shown[at]}, ${points[at].verdict}`;
         return draw("a", { href: address("/report", { id: points[at].id }), "aria-label": words }, draw("title", {}, words),
           draw("circle", { cx: x, cy: y, r: 9, class: "reach" }), draw("circle", { cx: x, cy: y, r: 4, class: `point ${points[at].verdict}` }));
       }))];
   });
   const said = lines.map((line) => {
-    const values = line.values.filter((value) => value !== null);
-    return `${line.name} ${values[0].toFixed(3)} → ${values.at(-1).toFixed(3)}`;
+    const values = line.shown.filter((value) => value !== null);
+    return `${line.name} ${values[0]} → ${values.at(-1)}`;
   }).join(" · ");
   return make("figure", { className: "trend" }, make("figcaption", null, make("strong", { textContent: found.command }), " ",
     make("span", { className: "quiet", textContent: `${found.config} · last ${points.length} · ${said}` })), paper(`${found.command}: ${said}`, ...drawn));

@@ -7,7 +7,7 @@ const SCORES = ["overall", "contract", "robustness", "chaos", "replay"];
 
 export function shownScore(scores) {
   const name = SCORES.find((each) => scores[each] !== null && scores[each] !== undefined);
-  return name === undefined ? "" : `${name} ${scores[name].toFixed(name === "contract" ? 1 : 3)}`;
+  return name === undefined ? "" : `${name} ${scores[name]}`;
 }
 
 export async function home() {

@@ -18,10 +18,9 @@ export function runLine(id, run, extra) {
 }
 
 function score(each) {
-  const say = (number) => (number === null ? "no data" : number.toFixed(each.full === 100 ? 2 : 3));
   return make("article", { className: "score", "data-testid": "score", "data-score": each.name }, make("h2", { textContent: each.name }),
-    make("p", { className: "value" }, say(each.value), each.value === null ? "" : make("small", { textContent: ` of ${each.full}` })),
-    each.low === null ? "" : make("p", { className: "range", textContent: `95% interval ${say(each.low)} to ${say(each.high)}` }),
+    make("p", { className: "value" }, each.value, !each.data ? "" : make("small", { textContent: ` of ${each.full}` })),
+    each.range === null ? "" : make("p", { className: "range", textContent: `95% interval ${each.range.join(" to ")}` }),
     make("p", { className: "counts" }, `${each.passed} of ${each.conclusive} passed${each.inconclusive ? ` · ${each.inconclusive} inconclusive` : ""}`,
       each.critical_failed ? make("strong", { textContent: " · a critical invariant failed" }) : ""));
 }
