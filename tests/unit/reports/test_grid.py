@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from contracts_support import cells
+from flakestorm.contracts.gate import score_gate
 from flakestorm.engine.events import InvariantInfo, PhaseResult, ScenarioInfo, Score
+from flakestorm.engine.whole import rule
 from flakestorm.reports import summary, terminal
 from flakestorm.reports.grid import Square, grid_of, intervals_line, scale_of, score_text, worst_first
 from flakestorm.reports.html import render
@@ -93,7 +96,9 @@ def test_scale(name: str, value: float | None, full: int) -> None:
 
 def test_a_score_that_missed_what_was_asked_for_does_not_look_like_it() -> None:
     score = Score(0.9496, 0.9, 0.98, 94, 99, 0)
-    headline = "the score 0.9496 is below the 0.95 asked for"
+    headline = score_gate(cells("p"), score, min_score=0.95).headline
+    _, of_ci = rule([], score, min_score=0.95)
+    assert score_text("overall", score, of_ci) == "0.9496"
     assert score_text("chaos", score) == "0.950"
     assert score_text("chaos", score, headline) == "0.9496"
     assert score_text("contract", Score(94.96, 90.0, 98.0, 94, 99, 0), headline) == "94.96"
