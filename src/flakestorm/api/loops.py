@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["in_a_loop", "in_trio", "loop_factory", "under_way"]
 
@@ -19,6 +19,7 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
         found: list[T] = []
 
         async def keep() -> None:  # a task's result is spelled out, twice, when its runner ends: that grows with a plan
+            asyncio.get_running_loop().set_exception_handler(_told)
             found.append(await work())
 
         with asyncio.Runner(loop_factory=loop_factory()) as loop:
@@ -33,6 +34,20 @@ def in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(run).result()
+
+
+def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell what no task's owner asked for, as asyncio does, but for what an agent of an earlier loop left open.
+
+    SDKs' clients that nobody closes close themselves when they are collected, on whatever loop runs then: after the
+    agent's own has ended they cannot, and that is no news to whoever runs it again and again.
+    """
+    error, closing = context.get("exception"), getattr(context.get("future"), "get_coro", None)
+    if isinstance(error, RuntimeError) and str(error) == "Event loop is closed" and closing is not None:
+        name: str = getattr(closing(), "__qualname__", "")
+        if name.endswith("close"):
+            return
+    loop.default_exception_handler(context)
 
 
 def under_way() -> bool:

@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import threading
+from collections.abc import Callable, Coroutine
 
 import pytest
 import trio
@@ -43,3 +45,31 @@ def test_async_code_of_asyncio_and_of_trio_is_known() -> None:
     assert (under_way(), in_trio()) == (False, False)
     assert asyncio.run(here()) == (True, False)
     assert trio.run(here) == (True, True)
+
+
+def test_a_client_that_outlives_its_loop_closes_in_silence_and_nothing_else_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.loop = asyncio.get_running_loop()
+
+        async def aclose(self) -> None:
+            self.loop.call_soon(print)
+
+        async def ask(self) -> None:
+            self.loop.call_soon(print)
+
+    async def made() -> Client:
+        return Client()
+
+    async def let_go(work: Callable[[], Coroutine[object, object, None]]) -> None:
+        asyncio.get_running_loop().create_task(work())
+        await asyncio.sleep(0)
+        gc.collect()
+
+    client = in_a_loop(made)
+    in_a_loop(lambda: let_go(client.aclose))
+    assert not caplog.records
+    in_a_loop(lambda: let_go(client.ask))
+    assert "never retrieved" in caplog.text
