@@ -79,7 +79,7 @@ class Finder:
                 if some is None:
                     around[number] = [low, end + behind]
                 elif low <= some[-1]:
-                    some[-1] = end + behind
+                    some[-2:] = min(low, some[-2]), end + behind  # hits come by their ends: this may begin before
                 else:
                     some += (low, end + behind)
         found: list[Hit] = []

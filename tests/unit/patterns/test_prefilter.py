@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flakestorm.patterns import literals
 from flakestorm.patterns.engine import Document, Matcher
 from flakestorm.patterns.injection import injection_rows
-from flakestorm.patterns.prefilter import Prefilter, anchors
+from flakestorm.patterns.prefilter import Finder, Prefilter, anchors
 
 ROWS = injection_rows()
 PATTERNS = [row["pattern"] for row in ROWS]
@@ -100,3 +100,13 @@ def test_without_the_library_every_pattern_is_asked_everywhere(monkeypatch: pyte
         0: [(0, 4)],
         1: [(0, 4)],
     }
+
+
+@pytest.mark.parametrize("behind", ["", " and more of it"])
+def test_a_stretch_begins_where_the_earliest_of_its_strings_needs_it(behind: str) -> None:
+    """Strings are found in the order of their ends, so a longer one that begins before another comes after it."""
+    finder = Finder()
+    finder.add(7, 4, 2, [frozenset(["found", "long before it is found here"])])
+    finder.ready()
+    text = f"0123 long before it is found here{behind}".encode()
+    assert finder.hits(text) == [(1, len(text) - len(behind) + 2, 7)]
